@@ -1,0 +1,60 @@
+//! A limit on everything, in one place. Units stand last in the names.
+
+/// Bytes of one YAML document stream (one file).
+pub const YAML_FILE_MAX_BYTES: usize = 10 * 1024 * 1024;
+/// Documents in one stream.
+pub const YAML_MAX_DOCUMENTS: usize = 10_000;
+/// Depth of nesting of one document.
+pub const YAML_MAX_DEPTH: usize = 1_000;
+/// Nodes of one stream after aliases are expanded.
+pub const YAML_MAX_NODES: usize = 1_000_000;
+/// Bytes of all manifests of one directory source, as Argo CD's combined limit.
+pub const DIRECTORY_MAX_BYTES: usize = 10 * 1024 * 1024;
+/// Objects of one render.
+pub const RENDER_MAX_OBJECTS: usize = 50_000;
+/// Rounds of `Needs` before a render is given up.
+pub const RENDER_MAX_ROUNDS: usize = 8;
+/// A render's deadline.
+pub const RENDER_TIMEOUT_SECS: u64 = 60;
+
+/// Poll of one ref.
+pub const POLL_TIMEOUT_SECS: u64 = 30;
+/// Fetch of one commit, whole.
+pub const FETCH_TIMEOUT_SECS: u64 = 15 * 60;
+/// No byte for this long ends a fetch.
+pub const FETCH_STALL_SECS: u64 = 60;
+/// Files of one source tree that are read.
+pub const TREE_MAX_FILES: usize = 100_000;
+/// Bytes of one blob that is read.
+pub const BLOB_MAX_BYTES: usize = 10 * 1024 * 1024;
+
+/// One API request, but for watches.
+pub const API_TIMEOUT_SECS: u64 = 60;
+/// Requests to the API server under way at once.
+pub const API_CONCURRENCY: usize = 16;
+/// Objects of one page of a list.
+pub const LIST_PAGE_SIZE: u32 = 500;
+
+/// Default deadline of one (phase, wave) step of an operation.
+pub const SYNC_TIMEOUT_SECS: u64 = 10 * 60;
+/// First and longest pause between reverts of one object that keeps coming back.
+pub const HEAL_BACKOFF_FIRST_SECS: u64 = 2;
+/// Factor of the revert backoff.
+pub const HEAL_BACKOFF_FACTOR: u64 = 3;
+/// Longest pause between reverts of one object.
+pub const HEAL_BACKOFF_MAX_SECS: u64 = 300;
+/// First pause before a failed automated sync is tried again.
+pub const RETRY_BACKOFF_FIRST_SECS: u64 = 5;
+/// Factor of the retry backoff.
+pub const RETRY_BACKOFF_FACTOR: u64 = 2;
+/// Longest pause before a failed automated sync is tried again.
+pub const RETRY_BACKOFF_MAX_SECS: u64 = 180;
+/// History entries kept unless the application says otherwise.
+pub const HISTORY_DEFAULT: usize = 10;
+/// An observation older than this is stale.
+pub const STALE_SECS: u64 = 300;
+
+/// Largest value of one store record: sled keeps larger ones in files that it frees late.
+pub const STORE_VALUE_MAX_BYTES: usize = 16 * 1024;
+/// Events waiting for the engine.
+pub const ENGINE_QUEUE: usize = 4_096;

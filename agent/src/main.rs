@@ -1,0 +1,2 @@
+//! Pintle binary.
+fn main() {}
