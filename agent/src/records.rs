@@ -18,6 +18,8 @@ use crate::store::{Batch, Store, Table};
 pub const CLUSTER_UID: &str = "cluster-uid";
 /// Meta key of the last operation id.
 const LAST_OPERATION: &str = "last-operation";
+/// Meta key: the inventory has been united with the cluster's.
+const REBUILT: &str = "rebuilt";
 /// Separates the parts of a key: it occurs neither in names nor in URLs.
 const SEPARATOR: char = '\u{1f}';
 
@@ -34,9 +36,9 @@ struct RefKeyed {
 /// stays listed with its objects.
 pub fn load(
     store: &Store,
-    fresh: bool,
     spec_of: impl Fn(&serde_json::Value) -> Option<Application>,
 ) -> Result<Records, Problem> {
+    let fresh = !store.get::<bool>(Table::Meta, REBUILT)?.unwrap_or(false);
     let mut records = Records { fresh, ..Records::default() };
     for (key, record) in store.scan::<AppRecord>(Table::Apps, "")? {
         let Ok(key) = key.parse::<AppKey>() else { continue };
@@ -122,6 +124,7 @@ pub fn batch(store: &Store, writes: &[Write]) -> Result<Batch, Problem> {
                 let keyed = RefKeyed { url: url.clone(), target: target.clone(), record: record.clone() };
                 batch.put(Table::Meta, &key, &keyed)?;
             }
+            Write::Rebuilt => batch.put(Table::Meta, REBUILT, &true)?,
             Write::Collect => collect = true,
         }
     }

@@ -11,13 +11,6 @@ use pintle_core::engine::record::Adopted;
 use pintle_model::{Digest, Object, ObjectKey, Problem, Reason, names};
 use serde_json::{Map, Value, json};
 
-/// A delete that the server accepted.
-#[derive(Debug, Clone)]
-pub struct Deleted {
-    pub object: Object,
-    pub foreign: bool,
-}
-
 /// The server.
 #[derive(Debug, Default)]
 pub struct FakeCluster {
@@ -27,7 +20,7 @@ pub struct FakeCluster {
     pub version: u64,
     pub next_uid: u64,
     pub writes: u64,
-    pub deleted: Vec<Deleted>,
+    pub deleted: u64,
     /// Objects that must be told to the watches: (key, is it a deletion or a lost label).
     pub changes: Vec<(ObjectKey, Change)>,
 }
@@ -162,8 +155,7 @@ impl FakeCluster {
         match self.objects.get(key) {
             None => Ok(true),
             Some(object) if object.uid() == uid => {
-                let object = object.clone();
-                self.deleted.push(Deleted { foreign: self.foreign.contains(uid), object });
+                self.deleted += 1;
                 self.remove(key);
                 Ok(true)
             }

@@ -12,7 +12,7 @@ use pintle_model::{AppKey, ObjectKey, names};
 
 use crate::world::{World, revision};
 
-fn fail(world: &World, what: &str) -> ! {
+pub fn fail(world: &World, what: &str) -> ! {
     let story: Vec<&str> = world.trace.iter().map(String::as_str).collect();
     panic!("{what}\n--- the story, oldest first ---\n{}", story.join("\n"));
 }

@@ -41,6 +41,7 @@ pub struct Disk {
     pub refs: BTreeMap<(String, String), RefRecord>,
     pub renders: BTreeMap<Digest, RenderRecord>,
     pub manifests: BTreeMap<Digest, Object>,
+    pub rebuilt: bool,
     pub commits: u64,
 }
 
@@ -106,7 +107,7 @@ impl World {
         };
         let first = world.random_commit(None);
         world.commits.push(first);
-        world.start(true);
+        world.start();
         world
     }
 
@@ -117,6 +118,10 @@ impl World {
     }
 
     fn log(&mut self, text: String) {
+        // Polls are the noise of every story.
+        if text.contains("Poll(") || text.contains("Polled(") && text.contains("Ok(") {
+            return;
+        }
         if self.trace.len() == 400 {
             self.trace.pop_front();
         }
@@ -124,7 +129,7 @@ impl World {
     }
 
     /// The agent starts from its disk: fresh at first or when the store was lost.
-    pub fn start(&mut self, fresh: bool) {
+    pub fn start(&mut self) {
         self.queue.clear();
         self.watched.clear();
         let mut records = Records {
@@ -135,7 +140,7 @@ impl World {
             refs: self.disk.refs.clone(),
             renders: self.disk.renders.clone(),
             last_operation: self.disk.commits * 1_000,
-            fresh,
+            fresh: !self.disk.rebuilt,
             ..Records::default()
         };
         for key in self.disk.apps.keys() {
@@ -318,7 +323,7 @@ impl World {
         if lose_store {
             self.disk = Disk { commits: self.disk.commits + 1, ..Disk::default() };
         }
-        self.start(lose_store);
+        self.start();
     }
 
     fn answer(&mut self, heard: bool, event: Event) {
@@ -532,6 +537,7 @@ impl World {
                     }
                 }
                 Write::Ref(url, target, record) => drop(disk.refs.insert((url, target), record)),
+                Write::Rebuilt => disk.rebuilt = true,
                 Write::Collect => {}
             }
         }

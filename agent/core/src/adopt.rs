@@ -92,6 +92,16 @@ pub fn owner_mark(object: &Object, agent_id: &str) -> Option<String> {
     None
 }
 
+/// Does another manager than ours hold fields of it (status apart)? An object that only we ever wrote is ours, even
+/// when the answer to its creation was lost and a second try found it there.
+pub fn has_foreign_fields(object: &Object) -> bool {
+    object.at(&["metadata", "managedFields"]).and_then(serde_json::Value::as_array).is_some_and(|entries| {
+        entries.iter().any(|entry| {
+            entry["manager"] != names::FIELD_MANAGER && entry["subresource"].as_str().unwrap_or_default().is_empty()
+        })
+    })
+}
+
 /// Is it made and owned by another object?
 pub fn has_owner_references(object: &Object) -> bool {
     object

@@ -195,6 +195,8 @@ pub struct Operation {
     pub pin: Option<Pin>,
     /// A person asked to end it.
     pub terminating: Option<String>,
+    /// What is being written before it begins.
+    pub journalled: Vec<super::record::Write>,
 }
 
 /// Where an operation stands.

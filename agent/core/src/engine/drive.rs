@@ -173,28 +173,28 @@ pub fn next_due(state: &State) -> Option<Duration> {
     if let Cluster::Lost { retry_at, .. } = &state.cluster {
         add(*retry_at);
     }
-    for known in state.refs.values() {
-        if let RefPhase::Idle { next } = known.phase {
-            add(next);
+    if state.apps_loaded {
+        for known in state.refs.values() {
+            if let RefPhase::Idle { next } = known.phase {
+                add(next);
+            }
         }
     }
-    if state.cluster == Cluster::Ready {
+    // Only what a tick can really move: a time that lies in the past and is not acted on would make the loop spin.
+    if state.apps_loaded && state.cluster == Cluster::Ready && state.rebuild == Rebuild::NotNeeded {
         for app in state.apps.values() {
             if let Some(operation) = &app.operation {
                 add(operation.deadline);
             } else if let Some(at) = app.auto.next_try
                 && wants_sync(app, Now { mono: Duration::MAX, wall: jiff::Timestamp::UNIX_EPOCH })
                 && state.settings.mode != Mode::Observe
+                && watches_settled(state, app)
             {
                 add(at);
             }
         }
         for key in &state.drifted {
-            let tracked = state.owners.get(key).and_then(|owner| state.apps.get(owner)?.objects.get(key));
-            if let Some(tracked) = tracked
-                && tracked.heal.in_flight.is_none()
-                && let Some(at) = tracked.heal.not_before
-            {
+            if let Some(at) = objects::heal_due(state, key) {
                 add(at);
             }
         }

@@ -265,11 +265,29 @@ fn heal(
     });
 }
 
+/// When an object that waits for its backoff is put back; `None` while something else has to happen first.
+pub(super) fn heal_due(state: &State, key: &ObjectKey) -> Option<Duration> {
+    let owner = state.owners.get(key)?;
+    let app = state.apps.get(owner)?;
+    let tracked = app.objects.get(key)?;
+    let entry = app.entry(key)?;
+    let due = tracked.heal.in_flight.is_none()
+        && tracked.record.manifest == Some(entry.manifest)
+        && may_heal(state, owner, key);
+    if due { tracked.heal.not_before } else { None }
+}
+
 fn may_heal(state: &State, owner: &AppKey, key: &ObjectKey) -> bool {
     let Some(app) = state.apps.get(owner) else { return false };
+    let is_gone = app.objects.get(key).is_some_and(|tracked| tracked.live == Live::Gone);
     let in_operation = app.operation.as_ref().is_some_and(|op| match &op.phase {
-        OpPhase::Surveying | OpPhase::Beginning => false,
-        OpPhase::Applying { pending, .. } | OpPhase::Pruning { pending, .. } => pending.contains(key),
+        // The plan is being made or journalled and may create it: two creates must not meet.
+        OpPhase::Surveying | OpPhase::Beginning => is_gone,
+        OpPhase::Applying { stage, pending } => {
+            let later = op.plan.stages.iter().skip(stage + 1).flat_map(|stage| &stage.steps);
+            pending.contains(key) || later.into_iter().any(|step| step.key == *key)
+        }
+        OpPhase::Pruning { pending, .. } => pending.contains(key),
         OpPhase::Waiting { .. } => false,
     });
     app.heals()
@@ -359,8 +377,13 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
     record.projection =
         set.as_ref().map(|(_, set)| fields::projection_digest(&applied.answer, set));
     record.deleting = false;
+    // Found there although it was meant to be created: ours all the same if we knew its UID by then (a revert and
+    // a sync met), or if nobody but us ever wrote it (the answer to the first try was lost).
+    let known = old.uid.as_deref() == Some(applied.answer.uid());
     if let Some(adopted) = applied.adopted {
-        record.adopted = adopted;
+        if !known && adopt::has_foreign_fields(&applied.answer) {
+            record.adopted = adopted;
+        }
     } else if applied.created {
         record.adopted = Adopted::No;
     }

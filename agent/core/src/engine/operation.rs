@@ -47,6 +47,7 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
         failed: false,
         pin: start.pin,
         terminating: None,
+        journalled: Vec::new(),
     });
     let keys = unknown_keys(app);
     if keys.is_empty() {
@@ -153,6 +154,11 @@ pub(super) fn surveyed(
         deferred: plan.deferred.clone(),
         shared: plan.shared.clone(),
     };
+    // Nobody wants it any more, and it has no UID or its watch delivered before it was ours: one look tells.
+    let doubtful = plan.deferred.iter().map(|(object, _)| object);
+    let unknown = doubtful
+        .filter(|object| app.objects.get(object).is_some_and(|t| t.record.uid.is_none() || t.live == Live::Unseen));
+    fx.extend(unknown.map(|object| Effect::Probe(object.clone())));
     let mut writes = settle(state, key, &plan);
     let Some(app) = state.apps.get_mut(key) else { return };
     app.verdicts = verdicts;
@@ -194,6 +200,9 @@ pub(super) fn surveyed(
     if app.saved.as_ref() != Some(&record) {
         app.saved = Some(record.clone());
         writes.push(Write::App(key.clone(), Some(record)));
+    }
+    if let Some(operation) = operation_mut(state, key) {
+        operation.journalled.clone_from(&writes);
     }
     fx.push(Effect::Begin { app: key.clone(), op, writes, parent });
 }
@@ -287,15 +296,13 @@ pub(super) fn begun(
     if app.operation.as_ref().is_none_or(|operation| operation.phase != OpPhase::Beginning) {
         return;
     }
+    let journalled = operation_mut(state, key).map(|operation| std::mem::take(&mut operation.journalled));
     match result {
         Ok(()) => apply_stage(state, key, 0, now, fx),
         Err(problem) => {
-            // Nothing was applied. The reservations may or may not be on disk: write them again with the end.
-            if let Some(app) = state.apps.get_mut(key) {
-                for tracked in app.objects.values_mut().filter(|tracked| tracked.record.uid.is_none()) {
-                    tracked.unsaved = true;
-                }
-            }
+            // Nothing was applied. What should have been written may or may not be on disk: it goes again, in
+            // order, with the end of the operation.
+            state.unsaved.extend(journalled.unwrap_or_default());
             finish(state, key, Phase::Error, format!("cannot begin: {}", problem.message), now, fx);
         }
     }
@@ -338,9 +345,9 @@ pub(super) fn step_applied(
         Err(problem) => {
             operation.result(object, ResultCode::SyncFailed, problem.message.clone());
             if let Some(tracked) = app.objects.get_mut(object)
-                && problem.reason == Reason::Conflict
+                && (problem.reason == Reason::Conflict || tracked.record.uid.is_none())
             {
-                // Another UID, or it vanished: look before the next try.
+                // Another UID, or it vanished, or it may have been created although the answer was lost.
                 tracked.live = Live::Unseen;
                 fx.push(Effect::Probe(object.clone()));
             }
@@ -610,7 +617,11 @@ fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: N
     app.dirty = true;
     let succeeded = phase == Phase::Succeeded;
     let render = operation.render.id;
-    if succeeded && operation.request.selection.is_empty() {
+    // What was handed to us while the operation ran is not applied yet: then automated sync is not satisfied.
+    let complete = operation.render.objects.iter().all(|entry| {
+        app.objects.get(&entry.key).is_none_or(|tracked| tracked.record.manifest == Some(entry.manifest))
+    });
+    if succeeded && complete && operation.request.selection.is_empty() {
         app.auto.satisfied = Some(render);
         app.synced = Some(operation.render.revision);
     }

@@ -320,7 +320,7 @@ pub struct Records {
     pub refs: BTreeMap<(String, String), RefRecord>,
     /// Last operation id given.
     pub last_operation: u64,
-    /// Nothing was there: the inventory must be rebuilt from the cluster before anything is applied or deleted.
+    /// The mark of [`Write::Rebuilt`] was not there: the inventory must be rebuilt from the cluster before anything is applied or deleted.
     pub fresh: bool,
 }
 
@@ -341,6 +341,8 @@ pub enum Write {
     DropHistory(AppKey, Vec<u64>),
     /// Ref.
     Ref(String, String, RefRecord),
+    /// The inventory has been united with the cluster's: until this is on disk, each start does it again.
+    Rebuilt,
     /// Renders and manifests that no application, pin or history entry names any more may go.
     Collect,
 }

@@ -47,6 +47,17 @@ pub fn restore(settings: Settings, records: Records) -> State {
             let set = record.set.and_then(|digest| sets.get(&digest).cloned());
             let tracked =
                 Tracked { record, set, live: Live::Unseen, heal: Heal::default(), unsaved: false };
+            // In two inventories: whoever wants it has it. The other's entry goes with the next commit.
+            if let Some(other) = state.owners.get(&object).cloned() {
+                let wanted = state.apps.get(&key).is_some_and(|app| app.claims(&object));
+                let loser = if wanted { &other } else { &key };
+                state.unsaved.push(Write::Inventory(loser.clone(), object.clone(), None));
+                state.save_at = Some(std::time::Duration::ZERO);
+                if !wanted {
+                    continue;
+                }
+                world::forget(&mut state, &other, &object);
+            }
             world::track(&mut state, &key, &object, tracked);
         }
     }
@@ -78,7 +89,7 @@ pub(super) fn rebuilt(
         }
     };
     state.rebuild = Rebuild::NotNeeded;
-    let mut writes = Vec::new();
+    let mut writes = vec![Write::Rebuilt];
     let mut count = 0;
     for (key, rebuilt) in found {
         let Some(app) = state.apps.get_mut(&key) else { continue };
@@ -106,8 +117,8 @@ pub(super) fn rebuilt(
     for app in state.apps.values_mut() {
         app.dirty = true;
     }
-    if !writes.is_empty() {
-        state.commit(writes, fx);
+    state.commit(writes, fx);
+    if count > 0 {
         let text = format!("the inventory was rebuilt from the cluster: {count} objects are ours");
         fx.push(Effect::Report(Report::Note { app: None, text, warning: false }));
     }
