@@ -54,7 +54,7 @@ impl FakeCluster {
                     live.as_ref(),
                     asker.part_of,
                     asker.tracking_id,
-                    asker.agent_id,
+                    &adopt::Agent { id: asker.agent_id, namespace: "pintle-system" },
                     apply.take_over,
                 );
                 match decision {

@@ -87,7 +87,9 @@ pub fn after_event(world: &World) {
         let rebuilding = world.state.rebuild != pintle_core::engine::Rebuild::NotNeeded;
         if made_by_us && !recorded && !rebuilding {
             let in_memory = world.state.owners.contains_key(key);
-            let being_written = world.state.commits.values().flatten().chain(&world.state.unsaved).any(|write| {
+            let journals = world.state.apps.values().filter_map(|app| app.operation.as_ref()).flat_map(|op| &op.journalled);
+            let writes = world.state.commits.values().flatten().chain(&world.state.unsaved).chain(journals);
+            let being_written = writes.into_iter().any(|write| {
                 matches!(write, pintle_core::engine::record::Write::Inventory(_, written, Some(_)) if written == key)
             });
             if !(in_memory && being_written) {
@@ -106,7 +108,8 @@ pub fn converged(world: &World) {
             continue;
         }
         let view = view::app_view(&world.state, app, now.wall);
-        if view.sync != SyncStatus::Synced {
+        // An adopted object is not deleted without a person's word, and says so.
+        if view.sync != SyncStatus::Synced && app.verdicts.refusals.is_empty() {
             fail(world, &format!("{} is {:?} in the end: {:?} {:?}", app.key, view.sync, view.resources, view.conditions));
         }
         let git = app.desired.git.as_ref().map(|render| render.revision);

@@ -11,6 +11,15 @@ pub fn is_ours(object: &Object, part_of: &str, tracking_id: &str) -> bool {
         && !has_owner_references(object)
 }
 
+/// Who we are.
+#[derive(Debug, Clone, Copy)]
+pub struct Agent<'a> {
+    /// Agent id.
+    pub id: &'a str,
+    /// Namespace of the agent's own objects.
+    pub namespace: &'a str,
+}
+
 /// What to do with a wanted object that is not in the inventory, after a look at the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -29,7 +38,7 @@ pub fn decide(
     found: Option<&Object>,
     part_of: &str,
     tracking_id: &str,
-    agent_id: &str,
+    agent: &Agent<'_>,
     take_over: bool,
 ) -> Decision {
     let Some(found) = found else { return Decision::Create };
@@ -37,7 +46,7 @@ pub fn decide(
     if is_ours(found, part_of, tracking_id) {
         return Decision::Update(uid);
     }
-    match owner_mark(found, agent_id) {
+    match owner_mark(found, agent) {
         Some(mark) if !take_over => Decision::Refuse(mark),
         _ => Decision::Adopt(uid),
     }
@@ -54,9 +63,10 @@ pub fn has_our_apply_entry(object: &Object) -> bool {
 
 /// The mark of another owner on a live object, as a person would name it; `None` if it has none.
 ///
-/// `agent_id` is ours: objects that another application of this agent left behind may be taken over.
+/// Objects that another application of this agent left behind may be taken over. Where somebody removed the agent
+/// label, the ApplySet and the tracking id tell: one agent claims a cluster, so a pair that fits is of this one.
 /// The label `app.kubernetes.io/managed-by: Helm` alone is no mark: many charts print it into plain manifests.
-pub fn owner_mark(object: &Object, agent_id: &str) -> Option<String> {
+pub fn owner_mark(object: &Object, agent: &Agent<'_>) -> Option<String> {
     if let Some(references) = object.at(&["metadata", "ownerReferences"]).and_then(serde_json::Value::as_array)
         && let Some(first) = references.first()
     {
@@ -66,13 +76,14 @@ pub fn owner_mark(object: &Object, agent_id: &str) -> Option<String> {
             first["name"].as_str().unwrap_or_default()
         ));
     }
-    if let Some(agent) = object.label(names::AGENT_LABEL)
-        && agent != agent_id
+    if let Some(other) = object.label(names::AGENT_LABEL)
+        && other != agent.id
     {
-        return Some(format!("it belongs to the Pintle agent {agent}"));
+        return Some(format!("it belongs to the Pintle agent {other}"));
     }
     if object.label(names::AGENT_LABEL).is_none()
         && let Some(set) = object.label(names::PART_OF_LABEL)
+        && left_by(object, agent).as_deref() != Some(set)
     {
         return Some(format!("it belongs to the ApplySet {set}"));
     }
@@ -90,6 +101,12 @@ pub fn owner_mark(object: &Object, agent_id: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// The ApplySet id that belongs to the application named in the tracking id.
+fn left_by(object: &Object, agent: &Agent<'_>) -> Option<String> {
+    let (app, _) = object.annotation(names::TRACKING_ANNOTATION)?.split_once(':')?;
+    Some(crate::identity::applyset_id(agent.namespace, &app.parse().ok()?))
 }
 
 /// Does another manager than ours hold fields of it (status apart)? An object that only we ever wrote is ours, even
@@ -120,6 +137,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    const ME: Agent<'_> = Agent { id: "me", namespace: "pintle-system" };
+
     fn object(metadata: Value) -> Object {
         Object::try_from(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap()
     }
@@ -136,20 +155,20 @@ mod tests {
             (json!({"ownerReferences": [{"kind": "ReplicaSet", "name": "web-1"}]}), "ReplicaSet web-1"),
         ];
         for (metadata, wanted) in marked {
-            let mark = owner_mark(&object(metadata), "me").unwrap_or_default();
+            let mark = owner_mark(&object(metadata), &ME).unwrap_or_default();
             assert!(mark.contains(wanted), "{mark}");
         }
     }
 
     #[test]
     fn managed_by_helm_alone_is_no_mark() {
-        assert_eq!(owner_mark(&object(json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}})), "me"), None);
+        assert_eq!(owner_mark(&object(json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}})), &ME), None);
     }
 
     #[test]
     fn what_another_application_of_this_agent_left_may_be_taken_over() {
         let labels = json!({"labels": {"pintle.dev/agent": "me", "applyset.kubernetes.io/part-of": "applyset-gone"}});
-        assert_eq!(owner_mark(&object(labels), "me"), None);
+        assert_eq!(owner_mark(&object(labels), &ME), None);
     }
 
     #[test]

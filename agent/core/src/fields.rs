@@ -21,7 +21,6 @@ use serde_json::{Map, Value};
 pub use path::{FieldPath, Segment};
 pub use pointer::{overlay_live, remove_pointers};
 pub use release::{release_patch, unreleasable};
-pub(crate) use tree::entry_fields;
 use tree::{Leaf, Node};
 
 /// Stands for "not there" in a projection: no JSON text of an object can hold it.
@@ -79,10 +78,19 @@ impl OwnedSet {
         self.root.collect(&mut FieldPath::default(), &mut paths);
         paths
     }
+}
 
-    pub(crate) fn root(&self) -> &Node {
-        &self.root
-    }
+/// Does the managedFields entry hold the path, itself or by an atomic ancestor?
+pub fn entry_holds(entry: &Value, path: &FieldPath) -> bool {
+    tree::holds(tree::entry_fields(entry), path)
+}
+
+/// Do two states of an object differ at a path of the set, as the set compares it (presence, or the value but for
+/// ignored parts)?
+pub fn differs_at(one: &Value, other: &Value, set: &OwnedSet, path: &FieldPath) -> bool {
+    let Some(node) = set.root.at(path) else { return false };
+    let leaf = Node { leaf: node.leaf.clone(), children: Vec::new() };
+    project_node(path.find(one), &leaf) != project_node(path.find(other), &leaf)
 }
 
 /// An object seen only through a set: canonical, so that order of maps, keyed lists and sets does not matter.

@@ -120,8 +120,8 @@ impl Default for PruneLimits {
 pub struct Input<'a> {
     /// Application.
     pub app: &'a AppKey,
-    /// Agent id.
-    pub agent_id: &'a str,
+    /// Who we are.
+    pub agent: adopt::Agent<'a>,
     /// ApplySet id of the application.
     pub part_of: &'a str,
     /// What is wanted.
@@ -310,7 +310,7 @@ fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mu
         return Some(step(entry, Action::Update, "it is ours; its record was lost", Expect::Uid(uid), adopted, false));
     }
     let take_over = entry.adopt || input.options.adopt;
-    if let Some(mark) = adopt::owner_mark(found, input.agent_id)
+    if let Some(mark) = adopt::owner_mark(found, &input.agent)
         && !take_over
     {
         plan.refusals.push(Refusal {

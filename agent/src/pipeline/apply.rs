@@ -99,8 +99,9 @@ impl Target<'_> {
         let live = self.get().await?;
         let part_of = identity::applyset_id(&self.pipeline.identity().agent_namespace, self.app);
         let tracking_id = key.tracking_id(&self.app.to_string());
-        let agent_id = &self.pipeline.identity().agent_id;
-        match adopt::decide(live.as_ref(), &part_of, &tracking_id, agent_id, self.apply.take_over) {
+        let identity = self.pipeline.identity();
+        let agent = adopt::Agent { id: &identity.agent_id, namespace: &identity.agent_namespace };
+        match adopt::decide(live.as_ref(), &part_of, &tracking_id, &agent, self.apply.take_over) {
             Decision::Create => self.send(payload, None, Adopted::No).await,
             Decision::Update(uid) => self.update(payload, &uid).await,
             Decision::Refuse(mark) => Err(Problem::new(Reason::OwnedByAnother, adopt::refusal(key, &mark))),

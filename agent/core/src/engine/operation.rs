@@ -14,7 +14,7 @@ use super::record::{
 use super::{State, intake, objects, world};
 use crate::health::Status;
 use crate::plan::{self, Action, Known, Options, Plan, Sighting};
-use crate::{identity, order};
+use crate::{adopt, identity, order};
 
 /// What starts an operation.
 pub(super) struct Start {
@@ -97,7 +97,7 @@ pub fn make_plan(
     let part_of = identity::applyset_id(&state.settings.agent_namespace, &app.key);
     plan::make(&plan::Input {
         app: &app.key,
-        agent_id: &state.settings.agent_id,
+        agent: adopt::Agent { id: &state.settings.agent_id, namespace: &state.settings.agent_namespace },
         part_of: &part_of,
         desired: &render.objects,
         known: &|key| app.objects.get(key).map(known),
@@ -201,6 +201,10 @@ pub(super) fn surveyed(
         app.saved = Some(record.clone());
         writes.push(Write::App(key.clone(), Some(record)));
     }
+    // What could not be written before goes first: nothing of it may be missing when the plan begins.
+    let mut journal = std::mem::take(&mut state.unsaved);
+    journal.append(&mut writes);
+    let writes = journal;
     if let Some(operation) = operation_mut(state, key) {
         operation.journalled.clone_from(&writes);
     }
@@ -617,6 +621,7 @@ fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: N
     app.dirty = true;
     let succeeded = phase == Phase::Succeeded;
     let render = operation.render.id;
+    let begun = operation.phase != OpPhase::Surveying;
     // What was handed to us while the operation ran is not applied yet: then automated sync is not satisfied.
     let complete = operation.render.objects.iter().all(|entry| {
         app.objects.get(&entry.key).is_none_or(|tracked| tracked.record.manifest == Some(entry.manifest))
@@ -639,15 +644,19 @@ fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: N
         phase,
         message,
     }));
-    writes.push(Write::Operation(key.clone(), None));
+    if begun {
+        writes.push(Write::Operation(key.clone(), None));
+    }
     let record = app.record();
     if app.saved.as_ref() != Some(&record) {
         app.saved = Some(record.clone());
         writes.push(Write::App(key.clone(), Some(record)));
     }
     writes.extend(objects::unsaved_writes(state, key));
-    writes.push(Write::Collect);
-    state.commit(writes, fx);
+    if !writes.is_empty() {
+        writes.push(Write::Collect);
+        state.commit(writes, fx);
+    }
 }
 
 fn retry_later(app: &mut App, render: pintle_model::Digest, now: Now) {
@@ -683,11 +692,16 @@ fn history(app: &mut App, operation: Operation, phase: Phase, message: &str, now
         finished: now.wall,
         results: operation.results,
         commit: operation.render.commit.clone(),
+        operation: operation.id,
         retries,
         notes: app.notes.drain(..).collect(),
     };
     app.last = Some(record.clone());
     let limit = app.spec.as_ref().map_or(pintle_model::limits::HISTORY_DEFAULT, |spec| spec.history_limit) as u64;
+    if retries > 0 {
+        // The same failure once more: counted in memory, so that a fault of weeks does not wear the disk.
+        return Vec::new();
+    }
     let mut writes = vec![Write::History(app.key.clone(), record)];
     if limit > 0 && id > limit {
         writes.push(Write::DropHistory(app.key.clone(), vec![id - limit]));

@@ -214,6 +214,9 @@ pub struct HistoryRecord {
     /// Commit subject and author.
     #[serde(default)]
     pub commit: Option<CommitRecord>,
+    /// Operation id.
+    #[serde(default)]
+    pub operation: u64,
     /// Number of tries before this one that failed the same way (their entries are folded into this one).
     #[serde(default)]
     pub retries: u32,

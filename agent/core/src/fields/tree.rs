@@ -144,12 +144,12 @@ pub(super) fn is_apply_entry(entry: &Value, manager: &str) -> bool {
 }
 
 /// `fieldsV1` of an entry.
-pub(crate) fn entry_fields(entry: &Value) -> &Value {
+pub(super) fn entry_fields(entry: &Value) -> &Value {
     &entry["fieldsV1"]
 }
 
 /// Does `fieldsV1` hold the path, itself or by an atomic ancestor?
-pub(crate) fn holds(fields: &Value, path: &FieldPath) -> bool {
+pub(super) fn holds(fields: &Value, path: &FieldPath) -> bool {
     let mut at = fields;
     for segment in &path.0 {
         let Some(map) = at.as_object() else { return false };
