@@ -1,1 +1,3 @@
-//! Pintle.
+//! Pintle's shell: thin modules that do IO and hold no policy.
+
+pub mod handle;
