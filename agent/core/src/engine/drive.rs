@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pintle_model::AppKey;
 
+use super::app::Live;
 use super::event::{Now, SyncRequest};
 use super::operation::{self, Start};
 use super::record::Trigger;
@@ -115,6 +116,8 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     if !watches_settled(state, app) {
         return;
     }
+    forget_gone(state, key, fx);
+    let Some(app) = state.apps.get(key) else { return };
     let start = wants_sync(app, now).then(|| app.render().cloned()).flatten();
     let Some(app) = state.apps.get_mut(key) else { return };
     app.dirty = false;
@@ -127,6 +130,22 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     // A retry is never a hidden selfHeal: without it, what somebody changed meanwhile stays as it is.
     let revert = !retry || app.heals();
     operation::start(state, key, Start { trigger: Trigger::Automated, request, revert, render, pin: None }, now, fx);
+}
+
+/// What is gone and no longer wanted by anything needs no entry: it vanished while a pin or an older commit still
+/// wanted it.
+fn forget_gone(state: &mut State, key: &AppKey, fx: &mut Vec<Effect>) {
+    let Some(app) = state.apps.get(key) else { return };
+    let gone: Vec<_> = app
+        .objects
+        .iter()
+        .filter(|(object, tracked)| matches!(tracked.live, Live::Gone | Live::Foreign(_)) && !app.claims(object))
+        .map(|(object, _)| object.clone())
+        .collect();
+    if !gone.is_empty() {
+        let writes = gone.iter().map(|object| world::forget(state, key, object)).collect();
+        state.commit(writes, fx);
+    }
 }
 
 /// What is in the inventory has been looked at, or cannot be: then its plan can be made.
