@@ -1,2 +1,1 @@
-//! Pintle binary.
-fn main() {}
+fn main(){}

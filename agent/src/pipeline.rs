@@ -14,7 +14,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock};
 
-use pintle_core::engine::effect::{Answer, Effect, Parent};
+use pintle_core::engine::effect::{Answer, Effect};
 use pintle_core::engine::event::Event;
 use pintle_core::engine::record::Write;
 use pintle_model::{AppKey, Problem, limits};
@@ -86,7 +86,6 @@ struct ClusterSlot {
 }
 
 enum StoreJob {
-    Begin { app: AppKey, op: u64, writes: Vec<Write>, parent: Parent },
     Commit { ticket: u64, writes: Vec<Write> },
     Render { render: Box<pintle_core::engine::record::RenderRecord>, payloads: Vec<Vec<u8>>, done: oneshot::Sender<Result<(), Problem>> },
     Flush(oneshot::Sender<()>),
@@ -145,7 +144,9 @@ impl Pipeline {
             Effect::Survey { app, op, keys } => {
                 self.spawn(move |this| async move { inventory::survey(&this, app, op, keys).await });
             }
-            Effect::Begin { app, op, writes, parent } => self.store_job(StoreJob::Begin { app, op, writes, parent }),
+            Effect::Begin { app, op, parent } => {
+                self.spawn(move |this| async move { inventory::begin(&this, app, op, parent).await });
+            }
             Effect::Commit { ticket, writes } => self.store_job(StoreJob::Commit { ticket, writes }),
             Effect::Apply { app, op, apply } => {
                 self.spawn(move |this| async move { apply::step(&this, app, op, apply).await });
@@ -263,15 +264,6 @@ impl Pipeline {
                     let result = self.commit(writes).await;
                     crash::point("committed");
                     self.send(Event::Committed { ticket, result }).await;
-                }
-                StoreJob::Begin { app, op, writes, parent } => {
-                    let mut result = self.commit(writes).await;
-                    crash::point("journalled");
-                    if result.is_ok() {
-                        result = inventory::write_parent(&self, &parent).await;
-                    }
-                    crash::point("begun");
-                    self.send(Event::Begun { app, op, result }).await;
                 }
                 StoreJob::Render { render, payloads, done } => {
                     let store = self.inner.store.clone();

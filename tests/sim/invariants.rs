@@ -87,8 +87,7 @@ pub fn after_event(world: &World) {
         let rebuilding = world.state.rebuild != pintle_core::engine::Rebuild::NotNeeded;
         if made_by_us && !recorded && !rebuilding {
             let in_memory = world.state.owners.contains_key(key);
-            let journals = world.state.apps.values().filter_map(|app| app.operation.as_ref()).flat_map(|op| &op.journalled);
-            let writes = world.state.commits.values().flatten().chain(&world.state.unsaved).chain(journals);
+            let writes = world.state.in_flight.iter().flat_map(|commit| &commit.writes).chain(&world.state.unsaved);
             let being_written = writes.into_iter().any(|write| {
                 matches!(write, pintle_core::engine::record::Write::Inventory(_, written, Some(_)) if written == key)
             });

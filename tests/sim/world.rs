@@ -254,7 +254,7 @@ impl World {
         let delay = Duration::from_millis(self.rng.between(1, 400));
         // The store is written in order; everything else may overtake.
         let at = match &effect {
-            Effect::Commit { .. } | Effect::Begin { .. } => {
+            Effect::Commit { .. } => {
                 let last = self.queue.iter().filter(|(_, _, queued)| is_store(queued)).map(|(at, _, _)| *at).max();
                 last.map_or(self.mono + delay, |last| last.max(self.mono + delay))
             }
@@ -395,8 +395,8 @@ impl World {
                 };
                 self.answer(heard, Event::Surveyed { app, op, result });
             }
-            Effect::Begin { app, op, writes, .. } => {
-                let result = self.write(writes);
+            Effect::Begin { app, op, .. } => {
+                let result = if self.api_up { Ok(()) } else { Err(Self::unreachable()) };
                 self.answer(heard, Event::Begun { app, op, result });
             }
             Effect::Commit { ticket, writes } => {
@@ -595,5 +595,5 @@ impl World {
 }
 
 fn is_store(effect: &Effect) -> bool {
-    matches!(effect, Effect::Commit { .. } | Effect::Begin { .. })
+    matches!(effect, Effect::Commit { .. })
 }

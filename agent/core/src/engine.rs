@@ -163,10 +163,15 @@ pub struct State {
     pub file_problems: Vec<Problem>,
     /// The folders of applications were read at least once.
     pub apps_loaded: bool,
-    /// Commits that are under way, kept until they are on disk.
-    pub commits: BTreeMap<u64, Vec<Write>>,
-    /// Writes that failed and are tried again.
+    /// The commit that is under way, kept until it is on disk. One at a time: a failed one must never be written
+    /// again after a newer one.
+    pub in_flight: Option<InFlight>,
+    /// Writes that wait for it, oldest first.
     pub unsaved: Vec<Write>,
+    /// Number of the newest queued writes.
+    pub queued: u64,
+    /// Number of the newest writes that are on disk.
+    pub saved: u64,
     /// When to try again to write.
     pub save_at: Option<Duration>,
     /// Why the last write failed.
@@ -194,6 +199,17 @@ pub enum Rebuild {
     Needed,
     /// Asked for.
     UnderWay,
+}
+
+/// A commit that is under way.
+#[derive(Debug, Clone)]
+pub struct InFlight {
+    /// Ticket of its answer.
+    pub ticket: u64,
+    /// What it writes.
+    pub writes: Vec<Write>,
+    /// Number of the newest writes in it.
+    pub covers: u64,
 }
 
 /// Moves the state by one event.
@@ -228,7 +244,7 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Reverted { app, key, before, result } => {
             objects::reverted(state, &app, &key, before, result, now, &mut fx);
         }
-        Event::Committed { ticket, result } => world::committed(state, ticket, result, now),
+        Event::Committed { ticket, result } => world::committed(state, ticket, result, now, &mut fx),
         Event::Requested { app, request, ticket } => requests::requested(state, &app, request, ticket, now, &mut fx),
         Event::Shutdown => state.stopping = true,
     }
@@ -254,8 +270,10 @@ impl State {
             watched: BTreeSet::new(),
             file_problems: Vec::new(),
             apps_loaded: false,
-            commits: BTreeMap::new(),
+            in_flight: None,
             unsaved: Vec::new(),
+            queued: 0,
+            saved: 0,
             save_at: None,
             save_problem: None,
             drifted: BTreeSet::new(),
@@ -278,16 +296,23 @@ impl State {
         self.watches.get(kind).is_some_and(|watch| watch.synced)
     }
 
-    /// Writes to the store, and remembers them until they are on disk.
+    /// Queues writes for the store. Returns their number, which `saved` reaches when they are on disk.
     pub(crate) fn commit(&mut self, writes: Vec<Write>, fx: &mut Vec<Effect>) -> u64 {
+        self.unsaved.extend(writes);
+        self.queued += 1;
+        self.flush(fx);
+        self.queued
+    }
+
+    /// Sends what is queued, unless a commit is under way or one has just failed.
+    pub(crate) fn flush(&mut self, fx: &mut Vec<Effect>) {
+        if self.in_flight.is_some() || self.save_at.is_some() || self.unsaved.is_empty() {
+            return;
+        }
         let ticket = self.ticket();
-        // What could not be written before goes first, so that nothing overtakes it.
-        let mut all = std::mem::take(&mut self.unsaved);
-        all.extend(writes);
-        self.save_at = None;
-        self.commits.insert(ticket, all.clone());
-        fx.push(Effect::Commit { ticket, writes: all });
-        ticket
+        let writes = std::mem::take(&mut self.unsaved);
+        self.in_flight = Some(InFlight { ticket, writes: writes.clone(), covers: self.queued });
+        fx.push(Effect::Commit { ticket, writes });
     }
 
     /// Has everything that the agent can do now been done?
@@ -295,7 +320,7 @@ impl State {
     /// For `pintle once`: no poll, fetch, render, operation, revert or commit is under way or due, and every
     /// watch has listed.
     pub fn is_quiet(&self, now: Now) -> bool {
-        if matches!(self.cluster, Cluster::Unknown | Cluster::Connecting) || !self.apps_loaded || !self.commits.is_empty() {
+        if matches!(self.cluster, Cluster::Unknown | Cluster::Connecting) || !self.apps_loaded || self.in_flight.is_some() {
             return false;
         }
         let refs = self.refs.values().all(|state| matches!(state.phase, RefPhase::Idle { next } if next > now.mono));

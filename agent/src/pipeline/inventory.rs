@@ -86,6 +86,13 @@ async fn try_survey(pipeline: &Pipeline, keys: Vec<(ObjectKey, Arc<str>)>) -> Re
     Ok(found)
 }
 
+pub(super) async fn begin(pipeline: &Pipeline, app: AppKey, op: u64, parent: Parent) {
+    crate::crash::point("journalled");
+    let result = write_parent(pipeline, &parent).await;
+    crate::crash::point("begun");
+    pipeline.send(Event::Begun { app, op, result }).await;
+}
+
 /// Writes the ApplySet parent of an application (KEP-3659): it must name every kind and namespace before the first
 /// create, so that nothing can be forgotten.
 pub(super) async fn write_parent(pipeline: &Pipeline, parent: &Parent) -> Result<(), Problem> {

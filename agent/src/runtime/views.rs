@@ -129,7 +129,7 @@ pub(crate) fn operation_state(app: &App) -> Option<api::OperationState> {
     if let Some(operation) = &app.operation {
         let message = match &operation.phase {
             OpPhase::Surveying => "looking which objects exist".to_owned(),
-            OpPhase::Beginning => "writing the journal".to_owned(),
+            OpPhase::Beginning { .. } => "writing the journal".to_owned(),
             OpPhase::Applying { pending, .. } => format!("applying; {} objects to go in this stage", pending.len()),
             OpPhase::Waiting { waiting, .. } => {
                 let names: Vec<String> = waiting.iter().take(3).map(ToString::to_string).collect();

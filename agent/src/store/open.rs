@@ -106,7 +106,7 @@ pub(super) fn open_sled(path: &Path) -> Result<sled::Db, SledFailure> {
     let hook = std::panic::take_hook();
     // The panic is handled here; its message goes into the note and not to stderr.
     std::panic::set_hook(Box::new(|_| {}));
-    let result = std::panic::catch_unwind(|| config.open());
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
     std::panic::set_hook(hook);
     match result {
         Ok(Ok(db)) => Ok(db),

@@ -195,8 +195,6 @@ pub struct Operation {
     pub pin: Option<Pin>,
     /// A person asked to end it.
     pub terminating: Option<String>,
-    /// What is being written before it begins.
-    pub journalled: Vec<super::record::Write>,
 }
 
 /// Where an operation stands.
@@ -204,8 +202,13 @@ pub struct Operation {
 pub enum OpPhase {
     /// Asking which objects exist.
     Surveying,
-    /// Writing journal and parent.
-    Beginning,
+    /// Writing the journal, then the ApplySet parent.
+    Beginning {
+        /// Number of the writes that must be on disk first.
+        journal: u64,
+        /// The parent is being written.
+        parent: bool,
+    },
     /// Applying a stage: these steps are under way.
     Applying {
         /// Stage.

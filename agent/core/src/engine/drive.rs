@@ -33,8 +33,9 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
 }
 
 fn save_again(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
-    if state.save_at.is_some_and(|at| at <= now.mono) && !state.unsaved.is_empty() {
-        state.commit(Vec::new(), fx);
+    if state.save_at.is_some_and(|at| at <= now.mono) {
+        state.save_at = None;
+        state.flush(fx);
     }
 }
 
@@ -180,7 +181,7 @@ fn wants_sync(app: &App, now: Now) -> bool {
 
 /// The earliest monotonic time at which something is due without an event; `None` when nothing is.
 pub fn next_due(state: &State) -> Option<Duration> {
-    let mut due: Option<Duration> = state.save_at.filter(|_| !state.unsaved.is_empty());
+    let mut due: Option<Duration> = state.save_at;
     let mut add = |at: Duration| {
         if at != Duration::MAX {
             due = Some(due.map_or(at, |known| known.min(at)));

@@ -182,14 +182,12 @@ pub enum Effect {
         /// Objects.
         keys: Vec<(ObjectKey, Arc<str>)>,
     },
-    /// Write journal and inventory, then the ApplySet parent. Answered by `Begun`.
+    /// Journal and inventory are on disk: write the ApplySet parent. Answered by `Begun`.
     Begin {
         /// Application.
         app: AppKey,
         /// Operation.
         op: u64,
-        /// To the store, durable before the parent is written.
-        writes: Vec<Write>,
         /// The parent, as it must be before the first create.
         parent: Parent,
     },

@@ -282,7 +282,7 @@ fn may_heal(state: &State, owner: &AppKey, key: &ObjectKey) -> bool {
     let is_gone = app.objects.get(key).is_some_and(|tracked| tracked.live == Live::Gone);
     let in_operation = app.operation.as_ref().is_some_and(|op| match &op.phase {
         // The plan is being made or journalled and may create it: two creates must not meet.
-        OpPhase::Surveying | OpPhase::Beginning => is_gone,
+        OpPhase::Surveying | OpPhase::Beginning { .. } => is_gone,
         OpPhase::Applying { stage, pending } => {
             let later = op.plan.stages.iter().skip(stage + 1).flat_map(|stage| &stage.steps);
             pending.contains(key) || later.into_iter().any(|step| step.key == *key)

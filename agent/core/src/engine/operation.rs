@@ -47,7 +47,6 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
         failed: false,
         pin: start.pin,
         terminating: None,
-        journalled: Vec::new(),
     });
     let keys = unknown_keys(app);
     if keys.is_empty() {
@@ -184,7 +183,6 @@ pub(super) fn surveyed(
         finish_empty(state, key, now, fx);
         return;
     }
-    operation.phase = OpPhase::Beginning;
     writes.extend(reserve(state, key));
     let Some(app) = state.apps.get_mut(key) else { return };
     let Some(operation) = app.operation.as_ref() else { return };
@@ -195,20 +193,15 @@ pub(super) fn surveyed(
         by: operation.trigger.who().to_owned(),
         steps: operation.plan.len(),
     }));
-    let parent = parent(app);
     let record = app.record();
     if app.saved.as_ref() != Some(&record) {
         app.saved = Some(record.clone());
         writes.push(Write::App(key.clone(), Some(record)));
     }
-    // What could not be written before goes first: nothing of it may be missing when the plan begins.
-    let mut journal = std::mem::take(&mut state.unsaved);
-    journal.append(&mut writes);
-    let writes = journal;
+    let journal = state.commit(writes, fx);
     if let Some(operation) = operation_mut(state, key) {
-        operation.journalled.clone_from(&writes);
+        operation.phase = OpPhase::Beginning { journal, parent: false };
     }
-    fx.push(Effect::Begin { app: key.clone(), op, writes, parent });
 }
 
 /// Objects that git wants and that another owner holds.
@@ -297,18 +290,29 @@ pub(super) fn begun(
     fx: &mut Vec<Effect>,
 ) {
     let Some(app) = state.apps.get(key).filter(|app| is_current(app, op)) else { return };
-    if app.operation.as_ref().is_none_or(|operation| operation.phase != OpPhase::Beginning) {
+    if !matches!(app.operation.as_ref().map(|operation| &operation.phase), Some(OpPhase::Beginning { .. })) {
         return;
     }
-    let journalled = operation_mut(state, key).map(|operation| std::mem::take(&mut operation.journalled));
     match result {
         Ok(()) => apply_stage(state, key, 0, now, fx),
         Err(problem) => {
-            // Nothing was applied. What should have been written may or may not be on disk: it goes again, in
-            // order, with the end of the operation.
-            state.unsaved.extend(journalled.unwrap_or_default());
             finish(state, key, Phase::Error, format!("cannot begin: {}", problem.message), now, fx);
         }
+    }
+}
+
+/// The journal is on disk: now the parent, then the plan begins. While the disk is full the operation waits here.
+fn begin_when_journalled(state: &mut State, key: &AppKey, fx: &mut Vec<Effect>) {
+    let saved = state.saved;
+    let Some(app) = state.apps.get_mut(key) else { return };
+    let parent = parent(app);
+    let Some(operation) = app.operation.as_mut() else { return };
+    if let OpPhase::Beginning { journal, parent: sent } = &mut operation.phase
+        && !*sent
+        && *journal <= saved
+    {
+        *sent = true;
+        fx.push(Effect::Begin { app: key.clone(), op: operation.id, parent });
     }
 }
 
@@ -561,6 +565,7 @@ fn summary(operation: &Operation) -> String {
 
 /// Ends what waits too long, naming what it waits for.
 pub(super) fn drive(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
+    begin_when_journalled(state, key, fx);
     let Some(app) = state.apps.get(key) else { return };
     let Some(operation) = &app.operation else { return };
     if operation.terminating.is_some() && matches!(operation.phase, OpPhase::Waiting { .. }) {
@@ -573,7 +578,10 @@ pub(super) fn drive(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effe
     }
     let message = match &operation.phase {
         OpPhase::Surveying => "the cluster did not say in time which objects exist".to_owned(),
-        OpPhase::Beginning => "the journal could not be written in time".to_owned(),
+        OpPhase::Beginning { .. } => match &state.save_problem {
+            Some(problem) => format!("the journal could not be written in time: {}", problem.message),
+            None => "the journal could not be written in time".to_owned(),
+        },
         OpPhase::Applying { pending, .. } => format!("no answer in time for {}", list(pending.iter())),
         OpPhase::Pruning { pending, .. } => format!("no answer in time to the deletion of {}", list(pending.iter())),
         OpPhase::Waiting { waiting, .. } => {

@@ -52,6 +52,8 @@ pub fn restore(settings: Settings, records: Records) -> State {
                 let wanted = state.apps.get(&key).is_some_and(|app| app.claims(&object));
                 let loser = if wanted { &other } else { &key };
                 state.unsaved.push(Write::Inventory(loser.clone(), object.clone(), None));
+                state.queued += 1;
+                // Written with the first tick.
                 state.save_at = Some(std::time::Duration::ZERO);
                 if !wanted {
                     continue;

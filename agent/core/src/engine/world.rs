@@ -19,6 +19,9 @@ use crate::schedule;
 const FIRST_CONNECT_RETRY: Duration = Duration::from_secs(1);
 const MAX_CONNECT_RETRY: Duration = Duration::from_secs(15);
 
+/// Pause before a failed write is tried again: a full disk may have room any moment.
+const SAVE_RETRY: Duration = Duration::from_secs(5);
+
 pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, fx: &mut Vec<Effect>) {
     if let Cluster::Lost { .. } = state.cluster {
         fx.push(Effect::Report(Report::Note { app: None, text: "the cluster answers again".into(), warning: false }));
@@ -42,21 +45,30 @@ pub(super) fn cluster_lost(state: &mut State, problem: Problem, now: Now, fx: &m
     state.cluster = Cluster::Lost { problem, since, retry_at: now.mono + wait, tries };
 }
 
-/// A commit is on disk, or goes back into the queue to be tried again: nothing is lost while memory holds it.
-pub(super) fn committed(state: &mut State, ticket: u64, result: Result<(), Problem>, now: Now) {
-    let Some(writes) = state.commits.remove(&ticket) else { return };
+/// A commit is on disk, or goes back to the front of the queue to be tried again: nothing is lost while memory
+/// holds it, and nothing overtakes it.
+pub(super) fn committed(
+    state: &mut State,
+    ticket: u64,
+    result: Result<(), Problem>,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
+    let Some(commit) = state.in_flight.take_if(|commit| commit.ticket == ticket) else { return };
     match result {
         Ok(()) => {
             state.save_problem = None;
-            state.saved_sets.extend(writes.iter().filter_map(|write| match write {
+            state.saved = commit.covers;
+            state.saved_sets.extend(commit.writes.iter().filter_map(|write| match write {
                 Write::Set(digest, _) => Some(*digest),
                 _ => None,
             }));
+            state.flush(fx);
         }
         Err(problem) => {
             state.save_problem = Some(problem);
-            state.save_at = Some(now.mono + Duration::from_secs(5));
-            let mut writes = writes;
+            state.save_at = Some(now.mono + SAVE_RETRY);
+            let mut writes = commit.writes;
             writes.append(&mut state.unsaved);
             state.unsaved = writes;
         }
