@@ -1,6 +1,9 @@
-//! x
-pub mod clock;
-pub mod cluster;
-pub mod crash;
-pub mod store;
-pub mod tls;
+//! Pintle's shell: thin modules that do IO and hold no policy.
+
+pub mod client;
+pub mod handle;
+pub mod server;
+pub mod socket;
+
+#[cfg(test)]
+mod sample;

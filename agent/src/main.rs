@@ -1,1 +1,2 @@
-fn main(){}
+//! Pintle binary.
+fn main() {}

@@ -20,7 +20,6 @@ use pintle_core::engine::record::Write;
 use pintle_model::{AppKey, Problem, limits};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::clock::Clock;
 use crate::cluster::{Cluster, Discovery};
 use crate::source::Sources;
 use crate::store::Store;
@@ -31,13 +30,15 @@ pub enum Message {
     /// Something happened.
     Event(Event),
     /// Somebody asks, through the socket.
-    Call(crate::handle::Call, crate::handle::ReplySender),
+    Call(crate::handle::Ask),
     /// Read the state.
     Query(Box<dyn FnOnce(&pintle_core::engine::State, pintle_core::engine::Now) + Send>),
     /// Read the folders of applications again.
     Reload,
-    /// End: `true` for once and short-lived services, which end by themselves.
+    /// End.
     Stop,
+    /// End, and begin anew from the store.
+    Restart,
 }
 
 /// Identity of the agent and its place in the cluster.
@@ -47,8 +48,8 @@ pub struct Identity {
     pub agent_id: String,
     /// Namespace of its own objects.
     pub agent_namespace: String,
-    /// How its cluster is called.
-    pub cluster_name: String,
+    /// What child Applications are validated with.
+    pub children: pintle_model::application::Context,
     /// Take the cluster over from another agent.
     pub take_over: bool,
     /// Write nothing to the cluster that a person did not ask for.
@@ -73,7 +74,6 @@ struct Inner {
     requests: Semaphore,
     waiters: Mutex<BTreeMap<u64, oneshot::Sender<Result<Answer, Problem>>>>,
     mask_key: Vec<u8>,
-    clock: Clock,
     /// ApplySet parents as they were written last: an unchanged one is not written again.
     parents: Mutex<BTreeMap<AppKey, pintle_model::Object>>,
     tasks: tracker::Tracker,
@@ -83,6 +83,7 @@ struct Inner {
 struct ClusterSlot {
     setting: String,
     client: RwLock<Option<Cluster>>,
+    version: RwLock<String>,
 }
 
 enum StoreJob {
@@ -99,7 +100,6 @@ impl Pipeline {
         sources: Sources,
         kubeconfig: String,
         sender: mpsc::Sender<Message>,
-        clock: Clock,
     ) -> Self {
         let (writer, jobs) = mpsc::channel(limits::ENGINE_QUEUE);
         let discovery = store.get::<Discovery>(crate::store::Table::Discovery, "discovery").ok().flatten();
@@ -109,7 +109,7 @@ impl Pipeline {
                 identity,
                 store,
                 sources,
-                cluster: ClusterSlot { setting: kubeconfig, client: RwLock::new(None) },
+                cluster: ClusterSlot { setting: kubeconfig, client: RwLock::new(None), version: RwLock::default() },
                 discovery: RwLock::new(discovery.map(Arc::new)),
                 watches: Mutex::new(watch::Watches::default()),
                 sender,
@@ -117,7 +117,6 @@ impl Pipeline {
                 requests: Semaphore::new(limits::API_CONCURRENCY),
                 waiters: Mutex::new(BTreeMap::new()),
                 mask_key,
-                clock,
                 parents: Mutex::new(BTreeMap::new()),
                 tasks: tracker::Tracker::default(),
             }),
@@ -223,6 +222,35 @@ impl Pipeline {
     /// Key for masks of secret values.
     pub fn mask_key(&self) -> &[u8] {
         &self.inner.mask_key
+    }
+
+    /// The way into the loop.
+    pub fn sender(&self) -> mpsc::Sender<Message> {
+        self.inner.sender.clone()
+    }
+
+    /// Reads something of the state.
+    pub async fn query<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&pintle_core::engine::State, pintle_core::engine::Now) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (sender, receiver) = oneshot::channel();
+        let gone = || Problem::new(pintle_model::Reason::Terminated, "the agent is stopping");
+        let query = Box::new(move |state: &pintle_core::engine::State, now: pintle_core::engine::Now| {
+            let _ = sender.send(read(state, now));
+        });
+        self.inner.sender.send(Message::Query(query)).await.map_err(|_| gone())?;
+        receiver.await.map_err(|_| gone())
+    }
+
+    /// Finds the kubeconfig, as a connect would.
+    pub async fn find_kubeconfig(&self) -> Result<crate::cluster::Found, Problem> {
+        crate::cluster::find_kubeconfig(&self.inner.cluster.setting).await
+    }
+
+    /// Version of the API server, as it said at the last connect.
+    pub fn cluster_version(&self) -> String {
+        read(&self.inner.cluster.version).clone()
     }
 
     async fn send(&self, event: Event) {

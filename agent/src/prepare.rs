@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pintle_core::engine::event::{Child, FoundApp};
 use pintle_core::engine::record::{CommitRecord, DesiredEntry, Place, RenderRecord};
 use pintle_core::identity::{self, Marks};
-use pintle_model::application::{Application, parse_object_options};
+use pintle_model::application::{Application, FieldValidation, SyncOptions, parse_sync_options};
 use pintle_model::{AppKey, DesiredObject, Digest, Object, ObjectKey, Origin, Problem, Reason, Revision, names};
 use pintle_render::{DirectoryParams, Inputs, Outcome, SourceKind, SourceTree};
 
@@ -38,8 +38,8 @@ pub struct Context<'a> {
     pub agent_id: &'a str,
     /// Agent namespace.
     pub agent_namespace: &'a str,
-    /// How the agent's own cluster is called, beside `in-cluster`.
-    pub cluster_name: &'a str,
+    /// What the spec of a child is validated with.
+    pub children: &'a pintle_model::application::Context,
 }
 
 /// Renders an application. Whole or nothing: any error fails it, and names file and line.
@@ -50,8 +50,8 @@ pub fn prepare(tree: &SourceTree, context: &Context<'_>) -> Result<Prepared, Pro
         path: &context.spec.source.path,
         source: SourceKind::Directory(DirectoryParams {
             recurse: directory.recurse,
-            include: directory.include.clone(),
-            exclude: directory.exclude.clone(),
+            include: Some(directory.include.clone()).filter(|glob| !glob.is_empty()),
+            exclude: Some(directory.exclude.clone()).filter(|glob| !glob.is_empty()),
             extension_filter: directory.extension_filter,
             strict: false,
         }),
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
         }
         self.child_keys.push(key.clone());
         let place = Place::Parent(self.context.spec.key.clone(), desired.origin.clone());
-        self.children.push(match application_from_object(&desired.object, self.context.cluster_name) {
+        self.children.push(match application_from_object(&desired.object, self.context.children) {
             Ok(spec) => {
                 Child::Valid(FoundApp { spec: Arc::new(spec), raw: desired.object.to_value(), place })
             }
@@ -175,9 +175,18 @@ impl<'a> Builder<'a> {
 
     fn entry(&self, key: &ObjectKey, desired: &DesiredObject) -> Result<DesiredEntry, Problem> {
         let object = &desired.object;
-        let options = parse_object_options(object).map_err(|error| {
-            render_error(format!("{}: {} {}: {error}", desired.origin, object.kind(), object.name()))
-        })?;
+        let options = match object.annotation(names::SYNC_OPTIONS) {
+            None => SyncOptions::default(),
+            Some(text) => parse_sync_options(text).map_err(|error| {
+                render_error(format!(
+                    "{}: {} {}: annotation {}: {error}",
+                    desired.origin,
+                    object.kind(),
+                    object.name(),
+                    names::SYNC_OPTIONS
+                ))
+            })?,
+        };
         let wave = match object.annotation(names::SYNC_WAVE) {
             None => 0,
             Some(text) => text.trim().parse::<i32>().map_err(|_| {
@@ -194,7 +203,7 @@ impl<'a> Builder<'a> {
         let ignored = spec
             .ignore_differences
             .iter()
-            .filter(|rule| rule.matches(&key.group, &key.kind, &key.namespace, &key.name))
+            .filter(|rule| rule.applies_to(key))
             .flat_map(|rule| rule.json_pointers.iter().cloned())
             .collect();
         Ok(DesiredEntry {
@@ -202,8 +211,9 @@ impl<'a> Builder<'a> {
             api_version: object.api_version().into(),
             manifest: Digest::of(b""),
             wave,
-            keep: options.prune.or(spec.sync_options.prune) == Some(false),
+            keep: !options.over(&spec.sync_options).may_prune(),
             adopt: object.annotation(names::ADOPT).map_or(spec.settings.adopt, |text| text == "true"),
+            lenient: options.over(&spec.sync_options).field_validation() == FieldValidation::Ignore,
             ignore_health: object.annotation(names::IGNORE_HEALTHCHECK) == Some("true"),
             ignored,
             origin: desired.origin.clone(),
@@ -234,14 +244,14 @@ impl<'a> Builder<'a> {
     fn create_namespace(&mut self) {
         let spec = self.context.spec;
         let name = spec.destination.namespace.clone();
-        if !spec.sync_options.create_namespace || name.is_empty() {
+        if !spec.sync_options.creates_namespace() || name.is_empty() {
             return;
         }
         let key = ObjectKey::new("", "Namespace", "", &name);
         if self.objects.contains_key(&key) {
             return;
         }
-        let metadata = spec.managed_namespace_metadata.clone().unwrap_or_default();
+        let metadata = spec.namespace_metadata.clone().unwrap_or_default();
         let value = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
             "name": name, "labels": metadata.labels, "annotations": metadata.annotations}});
         let Ok(object) = Object::try_from(value) else { return };
@@ -253,6 +263,7 @@ impl<'a> Builder<'a> {
             wave: 0,
             keep: true,
             adopt: true,
+            lenient: false,
             ignore_health: false,
             ignored: Vec::new(),
             origin: Origin { file: "syncOptions CreateNamespace=true".into(), line: 0 },

@@ -183,6 +183,24 @@ pub fn save_render(store: &Store, render: &RenderRecord, payloads: &[Vec<u8>]) -
     Ok(())
 }
 
+/// Binds the store to another cluster: inventory and journal go, and are rebuilt from there. Returns the old UID.
+pub fn rebind(store: &Store, uid: &str) -> Result<String, Problem> {
+    let old: String = store.get(Table::Meta, CLUSTER_UID)?.unwrap_or_default();
+    let mut batch = Batch::new();
+    if old != uid {
+        for table in [Table::Inventory, Table::Operations] {
+            for key in store.keys(table, "")? {
+                batch.delete(table, &key);
+            }
+        }
+        batch.delete(Table::Meta, REBUILT);
+        batch.delete(Table::Discovery, "discovery");
+    }
+    batch.put(Table::Meta, CLUSTER_UID, uid)?;
+    store.commit(batch)?;
+    Ok(old)
+}
+
 /// A pin as it stands on the ApplySet parent.
 pub fn pin_text(pin: &Pin) -> String {
     serde_json::to_string(pin).unwrap_or_default()

@@ -9,17 +9,16 @@ mod lifecycle;
 mod settings;
 mod views;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use pintle_core::engine::{self, Effect, Event, State};
-use pintle_model::{Problem, limits};
+use pintle_core::engine::{self, Event, State};
+use pintle_model::limits;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
 use crate::pipeline::{Message, Pipeline};
 
-pub use lifecycle::{OnceSummary, ShortLived, once, run, start_short_lived, start_observer};
+pub use lifecycle::{OnceSummary, ShortLived, check_store, once, run, start_short_lived};
 pub use settings::RunSettings;
 
 /// How often an injected clock is looked at.
@@ -37,11 +36,13 @@ pub(crate) struct Runtime {
     pub(crate) facts: views::Facts,
     /// End as soon as everything that can be done is done (`pintle once`).
     pub(crate) until_quiet: bool,
+    /// End in order to be started anew.
+    pub(crate) restart: bool,
 }
 
 impl Runtime {
-    /// Runs until told to stop. Returns the last state, for a summary.
-    pub(crate) async fn run(mut self) -> State {
+    /// Runs until told to stop. Returns the last state, and whether it is to be started anew.
+    pub(crate) async fn run(mut self) -> (State, bool) {
         self.load_apps();
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -51,25 +52,30 @@ impl Runtime {
             tokio::select! {
                 message = self.messages.recv() => match message {
                     Some(Message::Stop) | None => break,
+                    Some(Message::Restart) => {
+                        self.restart = true;
+                        break;
+                    }
                     Some(message) => self.handle(message),
                 },
                 () = sleep => self.step(Event::Tick),
-                _ = heartbeat.tick() => lifecycle::heartbeat(&self.state, self.clock.now().wall),
+                _ = heartbeat.tick() => lifecycle::heartbeat(&self.state),
             }
             if self.until_quiet && self.state.is_quiet(self.clock.now()) {
                 break;
             }
         }
-        self.stop().await
+        let again = self.restart;
+        (self.stop().await, again)
     }
 
     fn handle(&mut self, message: Message) {
         match message {
             Message::Event(event) => self.step(event),
-            Message::Call(call, reply) => calls::call(self, call, reply),
+            Message::Call(ask) => calls::call(self, ask),
             Message::Query(query) => query(&self.state, self.clock.now()),
             Message::Reload => self.load_apps(),
-            Message::Stop => {}
+            Message::Stop | Message::Restart => {}
         }
     }
 
@@ -79,6 +85,13 @@ impl Runtime {
         for effect in effects {
             self.pipeline.execute(effect);
         }
+    }
+
+    /// The number of a request's answer; the engine's own tickets are others, since both count upwards from the
+    /// same counter.
+    pub(crate) fn next_ticket(&mut self) -> u64 {
+        self.state.last_ticket += 1;
+        self.state.last_ticket
     }
 
     /// Reads the folders of applications.
@@ -125,11 +138,3 @@ async fn wait_until(due: Option<tokio::time::Instant>, injected: bool) {
 pub(crate) fn channel() -> (mpsc::Sender<Message>, mpsc::Receiver<Message>) {
     mpsc::channel(limits::ENGINE_QUEUE)
 }
-
-/// Where the state of the agent lies, for messages.
-pub(crate) fn store_path(settings: &RunSettings) -> PathBuf {
-    settings.config.store.path.clone()
-}
-
-/// A result whose failure ends the process.
-pub type Outcome<T> = Result<T, Problem>;

@@ -278,6 +278,26 @@ impl Store {
         Ok(count)
     }
 
+    /// Reads every record. Returns how many there are and what is wrong.
+    pub fn check(&self) -> (u64, Vec<String>) {
+        let mut count = 0;
+        let mut problems = Vec::new();
+        for table in Table::ALL {
+            match self.keys(table, "") {
+                Ok(keys) => {
+                    for key in keys {
+                        count += 1;
+                        if let Err(problem) = self.plain(table, &key) {
+                            problems.push(problem.message);
+                        }
+                    }
+                }
+                Err(problem) => problems.push(problem.message),
+            }
+        }
+        (count, problems)
+    }
+
     /// Grows with every commit that changes something.
     pub fn generation(&self) -> u64 {
         self.inner.generation.load(Ordering::SeqCst)

@@ -200,5 +200,5 @@ fn spec(key: &AppKey, url: &str, automated: bool) -> Application {
         },
     });
     let raw = serde_json::from_value(raw).expect("an Application");
-    pintle_model::application::validate(raw).expect("a valid Application")
+    pintle_model::application::validate(raw, &pintle_model::application::Context::default()).expect("a valid Application")
 }

@@ -495,6 +495,7 @@ impl World {
                 wave: 0,
                 keep: false,
                 adopt: false,
+                lenient: false,
                 ignore_health: false,
                 ignored: Vec::new(),
                 origin: Origin { file: "a.yaml".into(), line: 1 },

@@ -51,7 +51,7 @@ pub enum Mode {
     Run,
     /// One pass: the same, and the shell stops it when [`State::is_quiet`].
     Once,
-    /// Only look: no polls by schedule, no automated sync, no heal. Requests are still carried out.
+    /// Only look: one poll, no automated sync, no heal. Requests are still carried out.
     Observe,
 }
 
@@ -335,4 +335,5 @@ impl State {
 }
 
 pub use drive::next_due;
+pub use operation::{make_plan, unknown_keys};
 pub use restore::restore;

@@ -74,31 +74,6 @@ pub struct Options {
     pub adopt: bool,
     /// Prune limits.
     pub limits: PruneLimits,
-    /// `foreground`, `background`, `orphan`.
-    pub propagation: Propagation,
-}
-
-/// Argo CD's `PrunePropagationPolicy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Propagation {
-    /// Children first; the default.
-    #[default]
-    Foreground,
-    /// The object first.
-    Background,
-    /// Children stay.
-    Orphan,
-}
-
-impl Propagation {
-    /// The API's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Foreground => "Foreground",
-            Self::Background => "Background",
-            Self::Orphan => "Orphan",
-        }
-    }
 }
 
 /// How much one plan may delete without a person's word.
@@ -372,6 +347,7 @@ fn step(
             expect,
             adopted,
             take_over,
+            lenient: entry.lenient,
             ignored: entry.ignored.clone(),
         }),
         uid: None,

@@ -3,16 +3,22 @@
 
 pub mod application;
 pub mod digest;
+pub mod duration;
+pub mod glob;
 pub mod key;
 pub mod limits;
 pub mod names;
+pub mod nearest;
 pub mod object;
+pub mod project;
 pub mod reason;
 pub mod revision;
+pub mod syntax;
 
-pub use application::AppKey;
+pub use application::{AppKey, Application, SpecError};
 pub use digest::Digest;
 pub use key::{GroupKind, ObjectKey};
 pub use object::{DesiredObject, Object, Origin};
+pub use project::AppProject;
 pub use reason::{Problem, Reason};
 pub use revision::Revision;

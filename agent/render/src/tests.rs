@@ -29,10 +29,10 @@ fn map(name: &str) -> String {
 
 #[test]
 fn only_files_of_the_folder_itself_count_unless_recurse() {
-    let files = tree(&[("a/x.yaml", &map("x")), ("a/b/y.YML", &map("y")), ("a/z.txt", "no"), ("c.yaml", &map("c"))]);
+    let files = tree(&[("a/x.yaml", &map("x")), ("a/b/y.YML", &map("why")), ("a/z.txt", "no"), ("c.yaml", &map("c"))]);
     assert_eq!(names(&done(&files, "a", plain()).unwrap()), ["x a/x.yaml:1"]);
     let recurse = DirectoryParams { recurse: true, ..plain() };
-    assert_eq!(names(&done(&files, "a", recurse).unwrap()), ["y a/b/y.YML:1", "x a/x.yaml:1"]);
+    assert_eq!(names(&done(&files, "a", recurse).unwrap()), ["why a/b/y.YML:1", "x a/x.yaml:1"]);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn lists_are_flattened_and_empty_documents_skipped() {
         map("a")
     );
     let rendered = done(&tree(&[("a.yaml", &text)]), "", plain()).unwrap();
-    assert_eq!(names(&rendered), ["a a.yaml:3", "s a.yaml:11"]);
+    assert_eq!(names(&rendered), ["a a.yaml:3", "s a.yaml:12"]);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_render_is_whole_or_nothing_and_names_file_and_line() {
         ("apiVersion: v1\nkind: ConfigMap\n", "has no metadata.name"),
         ("kind: ConfigMap\nmetadata: {name: x}\n", "has no apiVersion"),
         ("apiVersion: v1\nitems: []\n", "a list of objects needs kind: List"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  labels:\n    on: yes\n    a: yes\n", "a.yaml:6"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  labels:\n    on: yes\n    a: yes\n", "a.yaml:7"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  annotations: {wave: 5}\n", "the number 5"),
         ("apiVersion: v1\nkind: Job\nmetadata:\n  generateName: x-\n", "generateName"),
         ("a: {{ .Values.x }}\nb: [", "Helm template"),

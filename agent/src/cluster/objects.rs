@@ -208,6 +208,17 @@ impl Cluster {
         Ok(self.apply(&configmaps(), object, &options).await?.object)
     }
 
+    /// May our user do this (SelfSubjectAccessReview)?
+    pub async fn may(&self, group: &str, resource: &str, verb: &str, namespace: &str) -> Result<bool, ApiFailure> {
+        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
+            "resourceAttributes": {"group": group, "resource": resource, "verb": verb, "namespace": namespace}}});
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let answer = self.call(Method::POST, path, Some(("application/json", body)), "").await?;
+        let value: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        Ok(value["status"]["allowed"] == true)
+    }
+
     /// Writes an event on an object.
     pub async fn create_event(&self, record: &EventRecord) -> Result<(), ApiFailure> {
         // Events of cluster-scoped objects go to `default`, as kubectl looks for them there.

@@ -57,6 +57,29 @@ pub(super) async fn delete(
     pipeline.send(Event::StepDeleted { app, op, key, result }).await;
 }
 
+impl Pipeline {
+    /// What an apply would make of an object.
+    pub async fn dry_run(&self, app: &AppKey, apply: &Apply) -> Result<Object, Problem> {
+        let cluster = self.cluster()?;
+        let payload = payload(self, apply).await?;
+        let resource = resource_of(self, &apply.key, Some(payload.api_version())).await?;
+        let target = Target { pipeline: self, cluster: &cluster, resource: &resource, app, apply };
+        let mut payload = payload;
+        fields::remove_pointers(&mut payload, &apply.ignored);
+        match apply.adopted {
+            Adopted::No => {}
+            Adopted::Equal => payload.set_annotation(names::ADOPTED_ANNOTATION, "equal"),
+            Adopted::Changed => payload.set_annotation(names::ADOPTED_ANNOTATION, "changed"),
+        }
+        Ok(target.request(&payload, None, true).await?.0)
+    }
+
+    /// A stored payload.
+    pub async fn read_manifest(&self, digest: pintle_model::Digest) -> Result<Object, Problem> {
+        read_payload(self, digest, "the object").await
+    }
+}
+
 /// One server-side apply with everything that belongs to it.
 async fn run(pipeline: &Pipeline, app: &AppKey, apply: &Apply) -> Result<Applied, Problem> {
     let cluster = pipeline.cluster()?;
@@ -173,7 +196,8 @@ impl Target<'_> {
         if let Some(uid) = uid {
             payload.metadata_mut().insert("uid".to_owned(), uid.into());
         }
-        let options = ApplyOptions { dry_run, field_validation: FieldValidation::Strict };
+        let field_validation = if self.apply.lenient { FieldValidation::Ignore } else { FieldValidation::Strict };
+        let options = ApplyOptions { dry_run, field_validation };
         let applied = patiently(|| self.cluster.apply(self.resource, &payload, &options)).await?;
         for warning in &applied.warnings {
             tracing::debug!(object = %self.apply.key, "the API server warns: {warning}");
@@ -191,9 +215,12 @@ fn is_our_mark(path: &fields::FieldPath) -> bool {
 }
 
 async fn payload(pipeline: &Pipeline, apply: &Apply) -> Result<Object, Problem> {
+    read_payload(pipeline, apply.manifest, &apply.key.to_string()).await
+}
+
+async fn read_payload(pipeline: &Pipeline, digest: pintle_model::Digest, key: &str) -> Result<Object, Problem> {
     let store = pipeline.store().clone();
-    let digest = apply.manifest;
-    let key = apply.key.clone();
+    let key = key.to_owned();
     blocking(move || {
         let bytes = store.get_blob(digest)?.ok_or_else(|| {
             Problem::new(

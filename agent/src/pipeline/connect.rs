@@ -8,7 +8,7 @@ use pintle_model::{Object, ObjectKey, Problem, Reason, names};
 use serde_json::json;
 
 use super::{Pipeline, blocking, watch, write};
-use crate::cluster::{self, Cluster, Discovery};
+use crate::cluster::{Cluster, Discovery};
 use crate::records::CLUSTER_UID;
 use crate::store::{Batch, Table};
 
@@ -24,17 +24,14 @@ pub(super) async fn connect(pipeline: &Pipeline) {
 }
 
 async fn try_connect(pipeline: &Pipeline) -> Result<BTreeSet<Arc<str>>, Problem> {
-    let setting = pipeline.inner.cluster.setting.clone();
-    let client = blocking(move || {
-        let found = cluster::find_kubeconfig(&setting)?;
-        Ok(found)
-    })
-    .await?;
-    let client = Cluster::new(&client)?;
+    let found = pipeline.find_kubeconfig().await?;
+    let client = Cluster::new(&found)?;
     let uid = client.uid().await?;
+    let version = client.version().await?;
     bind_store(pipeline, &uid).await?;
     check_claim(pipeline, &client).await?;
     *write(&pipeline.inner.cluster.client) = Some(client);
+    *write(&pipeline.inner.cluster.version) = version;
     let discovery = discover(pipeline).await?;
     Ok(discovery.incomplete_groups().into_iter().map(|group| Arc::from(&*group)).collect())
 }

@@ -28,6 +28,28 @@ pub(super) async fn probe(pipeline: &Pipeline, key: ObjectKey) {
     pipeline.send(Event::Probed(key, result)).await;
 }
 
+impl Pipeline {
+    /// Which of these objects exist.
+    pub async fn survey(&self, keys: Vec<(ObjectKey, Arc<str>)>) -> Result<Vec<Found>, Problem> {
+        try_survey(self, keys).await
+    }
+
+    /// A live object.
+    pub async fn read_object(&self, key: &ObjectKey) -> Result<Option<Object>, Problem> {
+        look(self, key, None).await
+    }
+
+    /// Binds the store to the cluster that the kubeconfig names now. What it knew of objects was of another
+    /// cluster: it is forgotten, and rebuilt from this one.
+    pub async fn rebind(&self) -> Result<pintle_api::StoreBinding, Problem> {
+        let found = self.find_kubeconfig().await?;
+        let uid = Cluster::new(&found)?.uid().await?;
+        let (store, new) = (self.store().clone(), uid.clone());
+        let old = super::blocking(move || records::rebind(&store, &new)).await?;
+        Ok(pintle_api::StoreBinding { cluster_uid: uid, previous_cluster_uid: old })
+    }
+}
+
 /// One GET, in the version that is watched.
 async fn look(pipeline: &Pipeline, key: &ObjectKey, api_version: Option<&str>) -> Result<Option<Object>, Problem> {
     let cluster = pipeline.cluster()?;

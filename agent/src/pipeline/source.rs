@@ -72,7 +72,7 @@ async fn render_now(
                 discovery: &discovery,
                 agent_id: &identity.agent_id,
                 agent_namespace: &identity.agent_namespace,
-                cluster_name: &identity.cluster_name,
+                children: &identity.children,
             },
         )
     })

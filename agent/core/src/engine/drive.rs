@@ -78,7 +78,7 @@ fn renders(state: &mut State, fx: &mut Vec<Effect>) {
             continue;
         }
         let Some(spec) = app.spec.clone() else { continue };
-        let digest = spec.render_digest();
+        let digest = source::render_digest(&spec);
         if app.desired.in_flight.as_ref().is_some_and(|(_, rev, spec)| (*rev, *spec) == (revision, digest)) {
             continue;
         }
@@ -107,9 +107,10 @@ fn watches(state: &mut State, fx: &mut Vec<Effect>) {
 /// Starts an automated operation if there is a reason to.
 fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     let Some(app) = state.apps.get(key) else { return };
-    if app.operation.is_some() || state.settings.mode == Mode::Observe {
+    if app.operation.is_some() {
         return;
     }
+    let observing = state.settings.mode == Mode::Observe;
     let due = app.auto.next_try.is_some_and(|at| at <= now.mono);
     if !app.dirty && !due {
         return;
@@ -119,7 +120,7 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     }
     forget_gone(state, key, fx);
     let Some(app) = state.apps.get(key) else { return };
-    let start = wants_sync(app, now).then(|| app.render().cloned()).flatten();
+    let start = (!observing && wants_sync(app, now)).then(|| app.render().cloned()).flatten();
     let Some(app) = state.apps.get_mut(key) else { return };
     app.dirty = false;
     let Some(render) = start else { return };
@@ -170,8 +171,8 @@ fn wants_sync(app: &App, now: Now) -> bool {
         return !app.verdicts.deferred.is_empty();
     }
     if app.auto.failed == Some(render.id) {
-        let limit = app.spec.as_ref().and_then(|spec| spec.retry_policy().limit);
-        if limit.is_some_and(|limit| i64::from(app.auto.failures) > limit) {
+        let limit = app.spec.as_ref().and_then(|spec| spec.retry.as_ref()?.limit);
+        if limit.is_some_and(|limit| limit >= 0 && i64::from(app.auto.failures) > limit) {
             return false;
         }
         return app.auto.next_try.is_none_or(|at| at <= now.mono);

@@ -36,6 +36,8 @@ pub struct Apply {
     pub adopted: Adopted,
     /// Take it over although another owner's mark is on it.
     pub take_over: bool,
+    /// `Validate=false`: the server drops fields that it does not know.
+    pub lenient: bool,
     /// Ignored fields: released if we own them, then left out.
     pub ignored: Vec<String>,
 }

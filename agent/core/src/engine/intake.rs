@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pintle_model::application::RollbackUntil;
 use pintle_model::{AppKey, Problem, Reason};
 
 use super::app::App;
@@ -131,7 +132,7 @@ pub(super) fn rendered(
 /// application says `pintle.dev/rollback-until: resume`.
 fn end_pin_by_newer(app: &mut App, record: &RenderRecord, fx: &mut Vec<Effect>) {
     let Some(pin) = &app.holds.pin else { return };
-    let until_resume = app.spec.as_ref().is_some_and(|spec| spec.settings.rollback_until_resume);
+    let until_resume = app.spec.as_ref().is_some_and(|spec| spec.settings.rollback_until == RollbackUntil::Resume);
     if until_resume || record.revision == pin.revision || Some(record.revision) == pin.abandoned {
         return;
     }

@@ -259,6 +259,7 @@ fn heal(
             expect,
             adopted: tracked.record.adopted,
             take_over: entry.adopt,
+            lenient: entry.lenient,
             ignored: entry.ignored.clone(),
         },
         before: object,

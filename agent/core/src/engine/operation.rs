@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason};
+use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, limits};
 
 use super::app::{App, Live, OpPhase, Operation, Tracked, Verdicts, after};
 use super::effect::{Effect, Parent, Report};
@@ -31,7 +32,7 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
     let id = state.last_operation;
     let Some(app) = state.apps.get_mut(key) else { return id };
     app.dirty = false;
-    let timeout = app.spec.as_ref().map_or(pintle_model::limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout_secs);
+    let timeout = app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
     app.operation = Some(Operation {
         id,
         trigger: start.trigger,
@@ -48,7 +49,7 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
         pin: start.pin,
         terminating: None,
     });
-    let keys = unknown_keys(app);
+    let keys = app.operation.as_ref().map(|op| unknown_keys(app, &op.render)).unwrap_or_default();
     if keys.is_empty() {
         surveyed(state, key, id, Ok(Vec::new()), now, fx);
     } else {
@@ -57,10 +58,9 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
     id
 }
 
-/// Wanted objects that the inventory does not know for certain.
-fn unknown_keys(app: &App) -> Vec<(ObjectKey, Arc<str>)> {
-    let Some(op) = &app.operation else { return Vec::new() };
-    op.render
+/// Objects that a render wants and that the inventory does not know for certain.
+pub fn unknown_keys(app: &App, render: &RenderRecord) -> Vec<(ObjectKey, Arc<str>)> {
+    render
         .objects
         .iter()
         .filter(|entry| {
@@ -88,11 +88,10 @@ pub fn make_plan(
         selection: request.selection.iter().cloned().collect(),
         confirm: request.confirm.clone(),
         allow_empty: spec.and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.allow_empty),
-        fail_on_shared: spec.is_some_and(|spec| spec.sync_options.fail_on_shared_resource),
+        fail_on_shared: spec.is_some_and(|spec| spec.sync_options.fails_on_shared_resource()),
         adopt: spec.is_some_and(|spec| spec.settings.adopt),
         limits: state.settings.prune,
-        propagation: spec.map(|spec| propagation(spec)).unwrap_or_default(),
-    };
+            };
     let part_of = identity::applyset_id(&state.settings.agent_namespace, &app.key);
     plan::make(&plan::Input {
         app: &app.key,
@@ -107,14 +106,6 @@ pub fn make_plan(
         incomplete: &state.incomplete,
         options: &options,
     })
-}
-
-fn propagation(spec: &pintle_model::application::Application) -> plan::Propagation {
-    match spec.sync_options.prune_propagation.as_deref() {
-        Some("background") => plan::Propagation::Background,
-        Some("orphan") => plan::Propagation::Orphan,
-        _ => plan::Propagation::Foreground,
-    }
 }
 
 fn known(tracked: &Tracked) -> Known<'_> {
@@ -163,7 +154,7 @@ pub(super) fn surveyed(
     app.verdicts = verdicts;
     app.reconciled_at = Some(now.wall);
     let Some(operation) = app.operation.as_mut() else { return };
-    let timeout = app.spec.as_ref().map_or(pintle_model::limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout_secs);
+    let timeout = app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
     let waves: BTreeSet<i32> = plan.stages.iter().map(|stage| stage.wave).collect();
     operation.deadline = after(now, timeout.saturating_mul(waves.len().max(1) as u64));
     operation.plan = plan;
@@ -452,7 +443,7 @@ pub(super) fn recheck(state: &mut State, key: &AppKey, object: &ObjectKey, now: 
 
 fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut Vec<Effect>) {
     let Some(app) = state.apps.get(key) else { return };
-    let propagation = app.spec.as_ref().map(|spec| propagation(spec)).unwrap_or_default().as_str();
+    let propagation = app.spec.as_ref().map_or("Foreground", |spec| spec.sync_options.propagation().as_str());
     // The world may have moved while the applies ran: what another application wants now is not deleted.
     let wanted: BTreeSet<ObjectKey> = app
         .operation
@@ -671,8 +662,21 @@ fn retry_later(app: &mut App, render: pintle_model::Digest, now: Now) {
     if app.auto.failed != Some(render) {
         app.auto.failures = 0;
     }
-    let retry = app.spec.as_ref().map(|spec| spec.retry_policy()).unwrap_or_default();
-    let wait = crate::schedule::backoff(retry.first, retry.factor, retry.max, app.auto.failures);
+    let written = app.spec.as_ref().and_then(|spec| spec.retry.as_ref());
+    let wait = match written {
+        Some(retry) => crate::schedule::backoff(
+            retry.backoff_duration,
+            retry.backoff_factor,
+            retry.backoff_max_duration,
+            app.auto.failures,
+        ),
+        None => crate::schedule::backoff(
+            Duration::from_secs(limits::RETRY_BACKOFF_FIRST_SECS),
+            limits::RETRY_BACKOFF_FACTOR,
+            Duration::from_secs(limits::RETRY_BACKOFF_MAX_SECS),
+            app.auto.failures,
+        ),
+    };
     app.auto.failed = Some(render);
     app.auto.failures = app.auto.failures.saturating_add(1);
     app.auto.next_try = Some(now.mono + wait);
@@ -705,7 +709,7 @@ fn history(app: &mut App, operation: Operation, phase: Phase, message: &str, now
         notes: app.notes.drain(..).collect(),
     };
     app.last = Some(record.clone());
-    let limit = app.spec.as_ref().map_or(pintle_model::limits::HISTORY_DEFAULT, |spec| spec.history_limit) as u64;
+    let limit = app.spec.as_ref().map_or(limits::HISTORY_DEFAULT, |spec| spec.history_limit) as u64;
     if retries > 0 {
         // The same failure once more: counted in memory, so that a fault of weeks does not wear the disk.
         return Vec::new();

@@ -30,6 +30,9 @@ pub struct DesiredEntry {
     /// May an object with another owner's mark be taken over?
     #[serde(default, skip_serializing_if = "is_false")]
     pub adopt: bool,
+    /// `Validate=false`: the server drops fields that it does not know.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub lenient: bool,
     /// Left out of the application's health.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignore_health: bool,

@@ -66,7 +66,7 @@ pub fn restore(settings: Settings, records: Records) -> State {
     state.sets = sets;
     for (key, record) in records.refs {
         let reference = super::RefKey { url: key.0, target: key.1 };
-        let mut known = source::new_ref(&state);
+        let mut known = source::new_ref();
         known.resolved = Some(record.revision);
         known.last_ok = Some(record.at);
         known.phase = RefPhase::Idle { next: std::time::Duration::ZERO };

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pintle_model::{Problem, Revision, limits};
+use pintle_model::application::Application;
+use pintle_model::{Digest, Problem, Revision, limits};
 
 use super::event::{Now, RefKey};
 use super::record::{RefRecord, Write};
@@ -15,10 +16,9 @@ const FIRST_RETRY: Duration = Duration::from_secs(5);
 const NEVER: Duration = Duration::MAX;
 
 /// A ref that nobody has asked for yet.
-pub(super) fn new_ref(state: &State) -> RefState {
-    let next = if state.settings.mode == Mode::Observe { NEVER } else { Duration::ZERO };
+pub(super) fn new_ref() -> RefState {
     RefState {
-        phase: RefPhase::Idle { next },
+        phase: RefPhase::Idle { next: Duration::ZERO },
         resolved: None,
         available: None,
         last_ok: None,
@@ -40,8 +40,7 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
     }
     state.refs.retain(|key, _| wanted.iter().any(|(reference, _)| reference == key));
     for (key, needs_render) in wanted {
-        let fresh = new_ref(state);
-        let known = state.refs.entry(key.clone()).or_insert(fresh);
+        let known = state.refs.entry(key.clone()).or_insert_with(new_ref);
         let RefPhase::Idle { next } = known.phase else { continue };
         if known.poll_now || next <= now.mono {
             known.poll_now = false;
@@ -67,10 +66,17 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
     }
 }
 
+/// What a render depends on beside the commit: the spec, and how this version renders.
+pub(super) fn render_digest(spec: &Application) -> Digest {
+    /// Raised whenever the same input gives another render.
+    const RENDERER: &[u8] = b"renderer-1";
+    Digest::of_parts([spec.spec_digest().as_bytes().as_slice(), RENDERER])
+}
+
 /// Does the application have no render of this revision with its present spec?
 pub(super) fn needs_render(app: &super::App, revision: Option<Revision>) -> bool {
     let (Some(revision), Some(spec)) = (revision, &app.spec) else { return false };
-    let digest = spec.render_digest();
+    let digest = render_digest(spec);
     if app.desired.failed == Some((revision, digest)) && !app.desired.hard {
         return false;
     }
