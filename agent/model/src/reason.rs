@@ -110,6 +110,8 @@ reasons! {
     SocketForbidden { retryable: false, exit: 1, hint: "run the command as root or as a member of the group pintle" }
     /// Command and running agent are of versions that do not understand one another.
     IncompatibleVersion { retryable: false, exit: 1, hint: "restart the service after an update, or use the binary that it runs" }
+    /// The output of a command cannot be written.
+    OutputError { retryable: false, exit: 1, hint: "check free space and permissions where the output goes" }
     /// The command line is wrong.
     Usage { retryable: false, exit: 2, hint: "see --help" }
     /// Something that should not happen did.
