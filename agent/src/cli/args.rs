@@ -28,30 +28,33 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Heading of the options of every command.
+const GLOBAL: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Globals {
     /// Configuration file [default: /etc/pintle/pintle.yaml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
     /// Directory of the store, in place of store.path
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL)]
     pub store: Option<PathBuf>,
     /// Socket of the agent [default: /run/pintle/pintle.sock, or pintle.sock in another store.path]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub socket: Option<PathBuf>,
     /// Kubeconfig, in place of cluster.kubeconfig; for an agent that this command starts
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub kubeconfig: Option<PathBuf>,
-    /// Output format
-    #[arg(short, long, global = true, value_enum, default_value_t)]
+    /// Output format: table, wide, json, yaml, name
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = GLOBAL, hide_possible_values = true)]
     pub output: Format,
     /// What to log: a level (error, warn, info, debug, trace) or filter directives [default: info for run, else
     /// warn]
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = GLOBAL)]
     pub log_level: Option<String>,
-    /// How to log; auto is journald under systemd, else text
-    #[arg(long, global = true, value_enum, default_value_t)]
+    /// How to log: text, json, journald, or auto, which is journald under systemd, else text
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = GLOBAL, hide_possible_values = true)]
     pub log_format: LogFormat,
 }
 
@@ -157,7 +160,7 @@ pub struct RunArgs {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct AppArg {
     /// Name, or namespace/name
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", value_parser = parse_app)]
     pub app: AppKey,
 }
 
@@ -226,7 +229,7 @@ pub struct DiffArgs {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SyncArgs {
     /// Names, or namespace/name
-    #[arg(value_name = "APP", required = true)]
+    #[arg(value_name = "APP", required = true, value_parser = parse_app)]
     pub apps: Vec<AppKey>,
     /// Sync to this revision instead of the target revision
     #[arg(long, value_name = "REVISION")]
@@ -326,7 +329,7 @@ pub struct DeleteArgs {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct WaitArgs {
     /// Names, or namespace/name
-    #[arg(value_name = "APP", required = true)]
+    #[arg(value_name = "APP", required = true, value_parser = parse_app)]
     pub apps: Vec<AppKey>,
     /// Wait until synced
     #[arg(long)]
@@ -377,6 +380,11 @@ pub struct CompletionArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// A name, or namespace/name.
+fn parse_app(text: &str) -> Result<AppKey, String> {
+    text.parse().map_err(|_| "write NAME or NAMESPACE/NAME".to_owned())
 }
 
 /// Seconds, or a duration with units.

@@ -44,23 +44,32 @@ pub(super) async fn sync(session: &Session, screen: &mut Screen<'_>, args: &Sync
         confirm: args.confirm.clone(),
         take_over: args.take_over,
     };
-    // Started all together, then followed one after the other.
+    // Started all together, then followed one after the other; one that is refused does not stop the others.
+    let mut exits = vec![];
     let mut replies = vec![];
     for app in &args.apps {
-        replies.push(session.client.sync(app, &request).await?);
-    }
-    let follow = Follow { wait: args.wait, timeout: args.timeout, prune: args.prune };
-    let mut worst = Exit::Done;
-    for reply in replies {
-        let exit = match reply {
-            OperationReply::Started(operation) if args.r#async => started(screen, &operation)?,
-            reply => finish(&session.client, screen, reply, &follow).await?,
-        };
-        if worst == Exit::Done {
-            worst = exit;
+        match session.client.sync(app, &request).await {
+            Ok(reply) => replies.push(reply),
+            Err(problem) => exits.push(told(screen, &problem)),
         }
     }
-    Ok(worst)
+    let follow = Follow { wait: args.wait, timeout: args.timeout, prune: args.prune };
+    for reply in replies {
+        let ended = match reply {
+            OperationReply::Started(operation) if args.r#async => started(screen, &operation),
+            reply => finish(&session.client, screen, reply, &follow).await,
+        };
+        exits.push(match ended {
+            Err(Failure::Problem(problem)) => told(screen, &problem),
+            other => other?,
+        });
+    }
+    Ok(exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+}
+
+fn told(screen: &mut Screen<'_>, problem: &Problem) -> Exit {
+    screen.problem(problem);
+    Exit::of_reason(problem.reason)
 }
 
 pub(super) async fn rollback(client: &Client, screen: &mut Screen<'_>, args: &RollbackArgs) -> Ended {

@@ -32,6 +32,8 @@ pub struct Screen<'a> {
     format: Format,
     out_paint: Paint,
     err_paint: Paint,
+    /// A document was printed: a further one in YAML needs a separator.
+    printed: bool,
 }
 
 impl<'a> Screen<'a> {
@@ -42,7 +44,7 @@ impl<'a> Screen<'a> {
         format: Format,
         (out_colour, err_colour): (bool, bool),
     ) -> Self {
-        Self { out, err, format, out_paint: Paint(out_colour), err_paint: Paint(err_colour) }
+        Self { out, err, format, out_paint: Paint(out_colour), err_paint: Paint(err_colour), printed: false }
     }
 
     pub(super) fn format(&self) -> Format {
@@ -85,7 +87,12 @@ impl<'a> Screen<'a> {
 
     /// A JSON value as JSON or YAML.
     pub(super) fn value(&mut self, value: &Value) -> io::Result<()> {
-        let text = if self.format == Format::Json { format!("{value:#}\n") } else { yaml(value) };
+        let separator = if self.printed { "---\n" } else { "" };
+        self.printed = true;
+        let text = match self.format {
+            Format::Json => format!("{value:#}\n"),
+            _ => format!("{separator}{}", yaml(value)),
+        };
         self.text(&text)
     }
 

@@ -88,5 +88,8 @@ impl Session {
 }
 
 fn nobody(socket: &Path) -> Problem {
-    Problem::new(Reason::AgentUnreachable, format!("no agent answers at {}", socket.display()))
+    Problem::new(
+        Reason::AgentUnreachable,
+        format!("no agent answers at {}; is the service started?", socket.display()),
+    )
 }

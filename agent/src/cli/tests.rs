@@ -161,6 +161,18 @@ async fn sync_follows_its_operation_and_shows_what_it_did() {
 }
 
 #[tokio::test]
+async fn an_application_that_is_refused_does_not_stop_the_others() {
+    let agent = Agent::start();
+    let output = pintle(&agent, "sync none shop -o yaml").await;
+    assert_eq!(output.code, 1);
+    assert!(output.err.contains("reason: NoSuch"), "{}", output.err);
+    assert!(output.out.contains("name: shop"), "{}", output.out);
+    let output = pintle(&agent, "sync shop shop --async -o yaml").await;
+    assert_eq!(output.out.matches("---\n").count(), 1, "two documents: {}", output.out);
+    agent.stop().await;
+}
+
+#[tokio::test]
 async fn async_sync_returns_at_once() {
     let agent = Agent::start();
     let output = pintle(&agent, "sync shop --async").await;
