@@ -308,6 +308,9 @@ fn reply(call: Call, polls: &mut u32) -> Result<Reply, Problem> {
             application.status.operation_state = Some(operation_state("op-2", phase));
             Reply::App(application)
         }
+        Call::AppSync { app, .. } if app != shop() => {
+            return Err(Problem::new(Reason::NoSuch, format!("there is no application {app}")));
+        }
         Call::AppSync { request, .. } if request.dry_run => Reply::Plan(plan()),
         Call::AppRollback { request, .. } if request.dry_run => Reply::Plan(plan()),
         Call::AppDelete { request, .. } if request.confirm.is_none() => Reply::Plan(plan()),

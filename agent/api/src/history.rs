@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::document::Document;
-use crate::operation::InitiatedBy;
+use crate::operation::{InitiatedBy, OperationPhase};
 
 /// Earlier deployments of one application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,4 +41,25 @@ pub struct HistoryEntry {
     /// The source as in the spec.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub source: Value,
+    /// How it ended (Pintle's).
+    pub phase: OperationPhase,
+    /// Summary (Pintle's).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// First line of the commit's message (Pintle's).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// The commit's author (Pintle's).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub author: String,
+    /// How often it was tried again with the same failure (Pintle's).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retries: u64,
+    /// Reverted drift and hand-overs since the entry before (Pintle's).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -38,7 +38,7 @@ pub use request::{
     SyncRequest,
 };
 pub use status::{AgentInfo, AppRow, ClockInfo, ClusterInfo, GitInfo, Hold, Status, StoreInfo};
-pub use store::StoreBinding;
+pub use store::{StoreBinding, StoreCheck};
 pub use version::{SCHEMA, Version};
 
 /// `apiVersion` of everything that Argo CD has no type for.

@@ -1,4 +1,4 @@
-//! The cluster that the store belongs to.
+//! The store: the cluster that it belongs to, and whether it is whole.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,4 +17,24 @@ pub struct StoreBinding {
 
 impl Document for StoreBinding {
     const KIND: &'static str = "StoreBinding";
+}
+
+/// Answer of `pintle store check`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoreCheck {
+    /// Directory (`store.path`).
+    pub path: String,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Generation.
+    pub generation: u64,
+    /// Records that were read.
+    pub records: u64,
+    /// What is damaged; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+impl Document for StoreCheck {
+    const KIND: &'static str = "StoreCheck";
 }

@@ -58,3 +58,24 @@ pub const STALE_SECS: u64 = 300;
 pub const STORE_VALUE_MAX_BYTES: usize = 16 * 1024;
 /// Events waiting for the engine.
 pub const ENGINE_QUEUE: usize = 4_096;
+
+/// Requests of the socket that wait for the engine; one more is answered "busy".
+pub const SURFACE_QUEUE: usize = 64;
+/// Connections of the socket that are served at once; further ones wait.
+pub const SOCKET_CONNECTIONS: usize = 64;
+/// Bytes of a request's body: the largest is a sync with a selection of objects.
+pub const REQUEST_BODY_MAX_BYTES: usize = 1024 * 1024;
+/// Bytes of an answer that the command reads: the manifests of the largest application, with room.
+pub const ANSWER_MAX_BYTES: usize = 256 * 1024 * 1024;
+/// A request that answers from memory.
+pub const REQUEST_TIMEOUT_SECS: u64 = 30;
+/// A request that asks git or the API server, renders or plans.
+pub const REQUEST_SLOW_TIMEOUT_SECS: u64 = 180;
+/// The head of a request must have come by then.
+pub const REQUEST_HEAD_TIMEOUT_SECS: u64 = 10;
+/// Requests that run when the agent ends are given this long.
+pub const SOCKET_DRAIN_SECS: u64 = 5;
+/// First pause between two looks at an application that a command waits for; doubles.
+pub const WAIT_POLL_FIRST_MILLIS: u64 = 100;
+/// Longest pause between two looks at an application that a command waits for.
+pub const WAIT_POLL_MAX_MILLIS: u64 = 2_000;

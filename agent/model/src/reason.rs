@@ -104,6 +104,14 @@ reasons! {
     Terminated { retryable: false, exit: 1, hint: "start it again" }
     /// There is no such application, history entry or object.
     NoSuch { retryable: false, exit: 1, hint: "list what there is with `pintle app list` or `pintle app history APP`" }
+    /// The agent does not answer, or ended while it was asked.
+    AgentUnreachable { retryable: true, exit: 1, hint: "see the agent's log (journalctl -u pintle), then run the command again" }
+    /// The socket may not be opened by this user.
+    SocketForbidden { retryable: false, exit: 1, hint: "run the command as root or as a member of the group pintle" }
+    /// Command and running agent are of versions that do not understand one another.
+    IncompatibleVersion { retryable: false, exit: 1, hint: "restart the service after an update, or use the binary that it runs" }
+    /// The output of a command cannot be written.
+    OutputError { retryable: false, exit: 1, hint: "check free space and permissions where the output goes" }
     /// The command line is wrong.
     Usage { retryable: false, exit: 2, hint: "see --help" }
     /// Something that should not happen did.

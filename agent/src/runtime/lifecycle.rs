@@ -250,13 +250,13 @@ pub async fn check_store(settings: RunSettings) -> Result<api::StoreCheck, Probl
     let options = store::Options { path: path.clone(), key_file: key_credential(), wait_for_lock: Duration::ZERO };
     crate::pipeline::blocking(move || {
         let Opened { store, notes } = store::open(options)?;
-        let (records, problems) = store.check();
+        let (records, mut problems) = store.check();
+        problems.extend(notes.iter().filter(|note| **note != store::Note::Fresh).map(ToString::to_string));
         Ok(api::StoreCheck {
             path: path.display().to_string(),
             records,
             bytes: store.size_on_disk(),
             generation: store.generation(),
-            notes: notes.iter().filter(|note| **note != store::Note::Fresh).map(ToString::to_string).collect(),
             problems,
         })
     })

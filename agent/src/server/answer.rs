@@ -28,16 +28,16 @@ impl IntoResponse for Failure {
 pub(super) type Answer = Result<Response, Failure>;
 
 /// 200 with a document.
-pub(super) fn ok(document: impl Document) -> Answer {
-    Ok(json(StatusCode::OK, &document.to_document()))
+pub(super) fn ok(document: impl Document) -> Response {
+    json(StatusCode::OK, &document.to_document())
 }
 
 /// 202 with the operation that runs, or 200 with the plan.
-pub(super) fn operation(reply: OperationReply) -> Answer {
-    Ok(match reply {
+pub(super) fn operation(reply: OperationReply) -> Response {
+    match reply {
         OperationReply::Started(operation) => json(StatusCode::ACCEPTED, &operation.to_document()),
         OperationReply::Planned(plan) => json(StatusCode::OK, &plan.to_document()),
-    })
+    }
 }
 
 /// An error that a person made in the request.
@@ -99,6 +99,7 @@ pub(super) fn status_of(reason: Reason) -> StatusCode {
         | Reason::KubeconfigInvalid
         | Reason::StoreError
         | Reason::StoreNewer
+        | Reason::OutputError
         | Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -116,7 +116,7 @@ async fn no_method(request: Request) -> Response {
     response
 }
 
-async fn version() -> Answer {
+async fn version() -> Response {
     ok(Version { version: env!("CARGO_PKG_VERSION").to_owned(), schema: SCHEMA })
 }
 
@@ -138,19 +138,19 @@ async fn readyz(State(handle): State<Handle>) -> Response {
 }
 
 async fn status(State(handle): State<Handle>) -> Answer {
-    ok(handle.status().await?)
+    Ok(ok(handle.status().await?))
 }
 
 async fn doctor(State(handle): State<Handle>) -> Answer {
-    ok(handle.doctor().await?)
+    Ok(ok(handle.doctor().await?))
 }
 
 async fn store_rebind(State(handle): State<Handle>) -> Answer {
-    ok(handle.store_rebind().await?)
+    Ok(ok(handle.store_rebind().await?))
 }
 
 async fn list(State(handle): State<Handle>) -> Answer {
-    ok(handle.list().await?)
+    Ok(ok(handle.list().await?))
 }
 
 type AppPath = Path<(String, String)>;
@@ -164,33 +164,33 @@ fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Failure> {
 }
 
 async fn app(State(handle): State<Handle>, path: AppPath) -> Answer {
-    ok(handle.get(key(&path), Refresh::None).await?)
+    Ok(ok(handle.get(key(&path), Refresh::None).await?))
 }
 
 async fn refresh(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
     let request: RefreshRequest = body(&raw)?;
     let refresh = if request.hard { Refresh::Hard } else { Refresh::Normal };
-    ok(handle.get(key(&path), refresh).await?)
+    Ok(ok(handle.get(key(&path), refresh).await?))
 }
 
 async fn sync(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
-    operation(handle.sync(key(&path), body(&raw)?).await?)
+    Ok(operation(handle.sync(key(&path), body(&raw)?).await?))
 }
 
 async fn diff(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
-    ok(handle.diff(key(&path), body(&raw)?).await?)
+    Ok(ok(handle.diff(key(&path), body(&raw)?).await?))
 }
 
 async fn history(State(handle): State<Handle>, path: AppPath) -> Answer {
-    ok(handle.history(key(&path)).await?)
+    Ok(ok(handle.history(key(&path)).await?))
 }
 
 async fn rollback(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
-    operation(handle.rollback(key(&path), body(&raw)?).await?)
+    Ok(operation(handle.rollback(key(&path), body(&raw)?).await?))
 }
 
 async fn resume(State(handle): State<Handle>, path: AppPath) -> Answer {
-    ok(handle.resume(key(&path)).await?)
+    Ok(ok(handle.resume(key(&path)).await?))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -204,7 +204,7 @@ async fn manifests(
     path: AppPath,
     parameters: Result<Query<ManifestsQuery>, QueryRejection>,
 ) -> Answer {
-    ok(handle.manifests(key(&path), query(parameters)?.live).await?)
+    Ok(ok(handle.manifests(key(&path), query(parameters)?.live).await?))
 }
 
 async fn delete(
@@ -212,9 +212,9 @@ async fn delete(
     path: AppPath,
     parameters: Result<Query<DeleteRequest>, QueryRejection>,
 ) -> Answer {
-    operation(handle.delete(key(&path), query(parameters)?).await?)
+    Ok(operation(handle.delete(key(&path), query(parameters)?).await?))
 }
 
 async fn terminate(State(handle): State<Handle>, path: AppPath) -> Answer {
-    ok(handle.terminate(key(&path)).await?)
+    Ok(ok(handle.terminate(key(&path)).await?))
 }
