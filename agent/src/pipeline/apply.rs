@@ -1,0 +1,273 @@
+//! Effects that write objects: apply, revert, delete.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_core::adopt::{self, Decision};
+use pintle_core::diff;
+use pintle_core::engine::effect::{Apply, Expect};
+use pintle_core::engine::event::{Applied, Event};
+use pintle_core::engine::record::Adopted;
+use pintle_core::fields::{self, OwnedSet};
+use pintle_core::identity;
+use pintle_model::{AppKey, Object, ObjectKey, Problem, Reason, limits, names};
+
+use super::{Pipeline, blocking};
+use crate::cluster::{ApiFailure, ApiResource, ApplyOptions, Cluster, FieldValidation};
+use crate::crash;
+
+/// Tries of one request when the server asks to wait or fails for a moment.
+const TRIES: u32 = 5;
+
+pub(super) async fn step(pipeline: &Pipeline, app: AppKey, op: u64, apply: Apply) {
+    let _permit = pipeline.inner.requests.acquire().await;
+    crash::point("applying");
+    let result = run(pipeline, &app, &apply).await;
+    crash::point("applied");
+    pipeline.send(Event::StepApplied { app, op, key: apply.key, result }).await;
+}
+
+pub(super) async fn revert(pipeline: &Pipeline, app: AppKey, apply: Apply, before: Option<Arc<Object>>) {
+    // No permit: a revert does not queue behind a large sync.
+    let result = run(pipeline, &app, &apply).await;
+    crash::point("reverted");
+    pipeline.send(Event::Reverted { app, key: apply.key, before, result }).await;
+}
+
+pub(super) async fn delete(
+    pipeline: &Pipeline,
+    app: AppKey,
+    op: u64,
+    key: ObjectKey,
+    uid: &str,
+    propagation: &'static str,
+) {
+    let _permit = pipeline.inner.requests.acquire().await;
+    crash::point("deleting");
+    let result = match pipeline.cluster() {
+        Ok(cluster) => match resource_of(pipeline, &key, None).await {
+            Ok(resource) => {
+                patiently(|| cluster.delete(&resource, &key, uid, propagation)).await.map(|deleted| deleted.gone)
+            }
+            Err(problem) => Err(problem),
+        },
+        Err(problem) => Err(problem),
+    };
+    crash::point("deleted");
+    pipeline.send(Event::StepDeleted { app, op, key, result }).await;
+}
+
+/// One server-side apply with everything that belongs to it.
+async fn run(pipeline: &Pipeline, app: &AppKey, apply: &Apply) -> Result<Applied, Problem> {
+    let cluster = pipeline.cluster()?;
+    let payload = payload(pipeline, apply).await?;
+    let resource = resource_of(pipeline, &apply.key, Some(payload.api_version())).await?;
+    let target = Target { pipeline, cluster: &cluster, resource: &resource, app, apply };
+    match &apply.expect {
+        Expect::Absent => target.send(payload, None, apply.adopted).await,
+        Expect::Uid(uid) => target.update(payload, uid).await,
+        Expect::Look => target.look(payload).await,
+    }
+}
+
+struct Target<'a> {
+    pipeline: &'a Pipeline,
+    cluster: &'a Cluster,
+    resource: &'a ApiResource,
+    app: &'a AppKey,
+    apply: &'a Apply,
+}
+
+impl Target<'_> {
+    /// The object is there with this UID. Ignored fields are released first and then left out, so that nothing
+    /// is reset.
+    async fn update(&self, mut payload: Object, uid: &str) -> Result<Applied, Problem> {
+        let mut released = Vec::new();
+        if !self.apply.ignored.is_empty()
+            && let Some(live) = self.get().await?
+        {
+            released = self.release(&live, &mut payload).await?;
+        }
+        let mut applied = self.send(payload, Some(uid), self.apply.adopted).await?;
+        applied.released = released;
+        Ok(applied)
+    }
+
+    /// Nothing is known: look, then create, adopt, or leave it to its owner.
+    async fn look(&self, payload: Object) -> Result<Applied, Problem> {
+        let key = &self.apply.key;
+        let live = self.get().await?;
+        let part_of = identity::applyset_id(&self.pipeline.identity().agent_namespace, self.app);
+        let tracking_id = key.tracking_id(&self.app.to_string());
+        let identity = self.pipeline.identity();
+        let agent = adopt::Agent { id: &identity.agent_id, namespace: &identity.agent_namespace };
+        match adopt::decide(live.as_ref(), &part_of, &tracking_id, &agent, self.apply.take_over) {
+            Decision::Create => self.send(payload, None, Adopted::No).await,
+            Decision::Update(uid) => self.update(payload, &uid).await,
+            Decision::Refuse(mark) => Err(Problem::new(Reason::OwnedByAnother, adopt::refusal(key, &mark))),
+            Decision::Adopt(uid) => self.adopt(payload, live.as_ref(), &uid).await,
+        }
+    }
+
+    /// The object exists without an owner. A dry run tells whether it equals git already: if so, it may be pruned
+    /// later without a person's word.
+    async fn adopt(&self, mut payload: Object, live: Option<&Object>, uid: &str) -> Result<Applied, Problem> {
+        let dry = self.request(&payload, Some(uid), true).await?;
+        let equal = live.is_some_and(|live| {
+            OwnedSet::from_answer(&dry.0, names::FIELD_MANAGER).is_some_and(|set| {
+                diff::differences(live, &dry.0, &[&set]).iter().all(|difference| is_our_mark(&difference.path))
+            })
+        });
+        let adopted = if equal { Adopted::Equal } else { Adopted::Changed };
+        if let Some(live) = live
+            && !self.apply.ignored.is_empty()
+        {
+            self.release(live, &mut payload).await?;
+        }
+        let mut applied = self.send(payload, Some(uid), adopted).await?;
+        applied.adopted = Some(adopted);
+        Ok(applied)
+    }
+
+    async fn get(&self) -> Result<Option<Object>, Problem> {
+        patiently(|| self.cluster.get(self.resource, &self.apply.key)).await
+    }
+
+    /// Releases ignored fields that we own and takes them out of the payload; below an atomic list or map, where
+    /// nothing can be released, the payload carries the live value instead.
+    async fn release(&self, live: &Object, payload: &mut Object) -> Result<Vec<String>, Problem> {
+        let ignored = &self.apply.ignored;
+        let stuck = fields::unreleasable(live, ignored, names::FIELD_MANAGER);
+        let free: Vec<String> = ignored.iter().filter(|pointer| !stuck.contains(pointer)).cloned().collect();
+        let mut released = Vec::new();
+        if let Some(patch) = fields::release_patch(live, &free, names::FIELD_MANAGER) {
+            patiently(|| self.cluster.json_patch(self.resource, &self.apply.key, &patch)).await?;
+            released.clone_from(&free);
+        }
+        fields::overlay_live(payload, live, &stuck);
+        fields::remove_pointers(payload, &free);
+        Ok(released)
+    }
+
+    async fn send(&self, mut payload: Object, uid: Option<&str>, adopted: Adopted) -> Result<Applied, Problem> {
+        match adopted {
+            Adopted::No => {}
+            Adopted::Equal => payload.set_annotation(names::ADOPTED_ANNOTATION, "equal"),
+            Adopted::Changed => payload.set_annotation(names::ADOPTED_ANNOTATION, "changed"),
+        }
+        let (answer, created) = self.request(&payload, uid, false).await?;
+        // We meant to create it and somebody was faster: it was there before us, and is treated so.
+        let surprised = self.apply.expect == Expect::Absent && !created;
+        Ok(Applied {
+            manifest: self.apply.manifest,
+            ignored: self.apply.ignored.clone(),
+            answer: Arc::new(answer),
+            created,
+            adopted: surprised.then_some(Adopted::Changed),
+            released: Vec::new(),
+        })
+    }
+
+    async fn request(&self, payload: &Object, uid: Option<&str>, dry_run: bool) -> Result<(Object, bool), Problem> {
+        let mut payload = payload.clone();
+        if let Some(uid) = uid {
+            payload.metadata_mut().insert("uid".to_owned(), uid.into());
+        }
+        let options = ApplyOptions { dry_run, field_validation: FieldValidation::Strict };
+        let applied = patiently(|| self.cluster.apply(self.resource, &payload, &options)).await?;
+        for warning in &applied.warnings {
+            tracing::debug!(object = %self.apply.key, "the API server warns: {warning}");
+        }
+        Ok((applied.object, applied.created))
+    }
+}
+
+/// Our own label or annotation: not a difference from what git wants.
+fn is_our_mark(path: &fields::FieldPath) -> bool {
+    let text = path.to_string();
+    [names::AGENT_LABEL, names::PART_OF_LABEL, names::TRACKING_ANNOTATION, names::ADOPTED_ANNOTATION]
+        .iter()
+        .any(|name| text.contains(name))
+}
+
+async fn payload(pipeline: &Pipeline, apply: &Apply) -> Result<Object, Problem> {
+    let store = pipeline.store().clone();
+    let digest = apply.manifest;
+    let key = apply.key.clone();
+    blocking(move || {
+        let bytes = store.get_blob(digest)?.ok_or_else(|| {
+            Problem::new(
+                Reason::StoreError,
+                format!("the manifest of {key} is not in the store; `pintle app get --hard-refresh` renders it anew"),
+            )
+        })?;
+        serde_json::from_slice::<Object>(&bytes)
+            .map_err(|error| Problem::new(Reason::StoreError, format!("the stored manifest of {key} is damaged: {error}")))
+    })
+    .await
+}
+
+/// The resource of a kind, in the version wanted or the server's preferred one. An unknown kind is looked up once
+/// more: its definition may just have been applied.
+pub(super) async fn resource_of(
+    pipeline: &Pipeline,
+    key: &ObjectKey,
+    api_version: Option<&str>,
+) -> Result<ApiResource, Problem> {
+    let find = |discovery: &crate::cluster::Discovery| match api_version {
+        Some(version) => discovery.resolve_version(version, &key.kind).cloned(),
+        None => discovery.resolve(&key.group, &key.kind).cloned(),
+    };
+    if let Some(found) = pipeline.discovery().and_then(|discovery| find(&discovery)) {
+        return checked(found, key);
+    }
+    let discovery = super::connect::discover_group(pipeline, &key.group).await?;
+    match find(&discovery) {
+        Some(found) => checked(found, key),
+        None => {
+            let installed = discovery.installed_versions(&key.group, &key.kind);
+            let installed = if installed.is_empty() { "none".to_owned() } else { installed.join(", ") };
+            Err(Problem::new(
+                Reason::UnknownKind,
+                format!(
+                    "{key}: the API server knows no kind {} in {}; installed versions: {installed}",
+                    key.kind,
+                    api_version.unwrap_or(&key.group)
+                ),
+            ))
+        }
+    }
+}
+
+/// A key made before its kind was known may have guessed the scope wrong.
+fn checked(found: ApiResource, key: &ObjectKey) -> Result<ApiResource, Problem> {
+    if found.namespaced == key.namespace.is_empty() {
+        let scope = if found.namespaced { "namespaced" } else { "cluster-scoped" };
+        return Err(Problem::new(
+            Reason::UnknownKind,
+            format!("{key}: the kind turned out to be {scope}; it is rendered anew"),
+        ));
+    }
+    Ok(found)
+}
+
+/// Tries again what the server wants later (429, 5xx), as long as it says and at most a few times; everything else
+/// is the engine's to decide.
+pub(super) async fn patiently<T, F>(request: impl Fn() -> F) -> Result<T, Problem>
+where
+    F: Future<Output = Result<T, ApiFailure>>,
+{
+    let mut wait = Duration::from_millis(200);
+    for attempt in 1.. {
+        match request().await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) if attempt < TRIES && failure.retryable => {
+                let asked = failure.retry_after.unwrap_or(wait);
+                tokio::time::sleep(asked.min(Duration::from_secs(limits::API_TIMEOUT_SECS))).await;
+                wait *= 2;
+            }
+            Err(failure) => return Err(failure.problem),
+        }
+    }
+    unreachable!("the loop ends by returning")
+}

@@ -1,0 +1,97 @@
+//! Effects of the source region: poll, fetch, render, read a stored render.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_core::engine::event::{Child, Event, RefKey};
+use pintle_core::engine::record::{CommitRecord, RenderRecord};
+use pintle_model::application::Application;
+use pintle_model::{AppKey, Digest, Problem, Reason, Revision, limits};
+use tokio::sync::oneshot;
+
+use super::{Pipeline, StoreJob, blocking};
+use crate::prepare::{self, Context};
+use crate::records;
+
+pub(super) async fn poll(pipeline: &Pipeline, key: RefKey) {
+    let result = pipeline.sources().resolve(&key.url, &key.target).await.map(|resolved| resolved.revision);
+    pipeline.send(Event::Polled(key, result)).await;
+}
+
+pub(super) async fn fetch(pipeline: &Pipeline, key: RefKey, revision: Revision) {
+    crate::crash::point("fetching");
+    let result = pipeline.sources().fetch(&key.url, &key.target, revision).await;
+    crate::crash::point("fetched");
+    pipeline.send(Event::Fetched(key, revision, result)).await;
+}
+
+pub(super) async fn render(
+    pipeline: &Pipeline,
+    app: AppKey,
+    spec: Arc<Application>,
+    revision: Revision,
+    ticket: u64,
+) {
+    let deadline = Duration::from_secs(limits::RENDER_TIMEOUT_SECS);
+    let result = match tokio::time::timeout(deadline, render_now(pipeline, spec, revision)).await {
+        Ok(result) => result,
+        Err(_) => Err(Problem::new(
+            Reason::RenderError,
+            format!("rendering did not end within {} s", limits::RENDER_TIMEOUT_SECS),
+        )),
+    };
+    crate::crash::point("rendered");
+    pipeline.send(Event::Rendered { app, ticket, result }).await;
+}
+
+async fn render_now(
+    pipeline: &Pipeline,
+    spec: Arc<Application>,
+    revision: Revision,
+) -> Result<(Arc<RenderRecord>, Vec<Child>), Problem> {
+    let discovery = pipeline.discovery().ok_or_else(|| {
+        Problem::new(Reason::ClusterUnreachable, "the kinds of the cluster are not known: it was never reached")
+    })?;
+    let sources = pipeline.sources();
+    let url = &spec.source.repo_url;
+    let tree = sources.tree(url, revision, &spec.source.path).await?;
+    let commit = sources.commit(url, revision).await.ok().map(|info| CommitRecord {
+        author: info.author,
+        subject: info.subject,
+        time: info.time,
+    });
+    let identity = pipeline.identity().clone();
+    let prepared = blocking(move || {
+        let tree = tree.into_source_tree();
+        prepare::prepare(
+            &tree,
+            &Context {
+                spec: &spec,
+                revision,
+                commit,
+                discovery: &discovery,
+                agent_id: &identity.agent_id,
+                agent_namespace: &identity.agent_namespace,
+                cluster_name: &identity.cluster_name,
+            },
+        )
+    })
+    .await?;
+    let (done, wait) = oneshot::channel();
+    let render = Box::new(prepared.render.clone());
+    pipeline.store_job(StoreJob::Render { render, payloads: prepared.payloads, done });
+    wait.await.map_err(|_| Problem::new(Reason::StoreError, "the store is closed"))??;
+    Ok((Arc::new(prepared.render), prepared.children))
+}
+
+pub(super) async fn load(pipeline: &Pipeline, app: AppKey, id: Digest, ticket: u64) {
+    let store = pipeline.store().clone();
+    let result = blocking(move || {
+        records::render(&store, id)?.ok_or_else(|| {
+            Problem::new(Reason::NoSuch, format!("the render {} that the pin holds is not in the store", id.short(12)))
+        })
+    })
+    .await;
+    let result = result.map(|render| (Arc::new(render), Vec::new()));
+    pipeline.send(Event::Rendered { app, ticket, result }).await;
+}
