@@ -83,6 +83,7 @@ pub async fn run(cli: &Cli, screen: &mut Screen<'_>) -> Ended {
         }
         Command::Once(args) => once(globals, args, screen).await,
         Command::Doctor => apps::doctor(globals, screen).await,
+        Command::Render(args) => local::render(screen, args),
         Command::Config(command) => local::config(screen, globals, command),
         Command::Version(args) => local::version(screen, globals, args).await,
         Command::Completion(args) => local::completion(screen, args),
@@ -138,6 +139,7 @@ async fn ask(session: &Session, command: &Command, screen: &mut Screen<'_>) -> E
         Command::Run(_)
         | Command::Once(_)
         | Command::Doctor
+        | Command::Render(_)
         | Command::Config(_)
         | Command::Version(_)
         | Command::Completion(_)

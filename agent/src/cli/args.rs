@@ -107,6 +107,8 @@ pub enum Command {
     Rollback(RollbackArgs),
     /// Short for `app resume`
     Resume(AppArg),
+    /// Render a directory of manifests as the agent does
+    Render(RenderArgs),
     /// Look at everything that the agent needs, and say how to fix it
     Doctor,
     /// The configuration
@@ -346,6 +348,23 @@ pub struct WaitArgs {
     /// Give up after this time (seconds, or 90s, 10m, 1h)
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "10m")]
     pub timeout: Duration,
+}
+
+/// `render`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct RenderArgs {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Read subdirectories too (directory.recurse)
+    #[arg(long)]
+    pub recurse: bool,
+    /// Only files that match this glob (directory.include)
+    #[arg(long, value_name = "GLOB")]
+    pub include: Option<String>,
+    /// No files that match this glob (directory.exclude)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Option<String>,
 }
 
 /// `config ...`.

@@ -1,5 +1,7 @@
 //! Commands that need no agent: config, version, completion, render.
 
+mod render;
+
 use clap::CommandFactory;
 use pintle_api::{Document, SCHEMA, Version};
 use pintle_model::{Problem, Reason};
@@ -10,6 +12,8 @@ use super::exit::{Exit, Failure};
 use super::screen::{Format, Screen};
 use crate::client::connect;
 use crate::runtime::RunSettings;
+
+pub(super) use render::render;
 
 type Ended = Result<Exit, Failure>;
 

@@ -127,5 +127,5 @@ impl<'a> Screen<'a> {
 
 /// A JSON value as one YAML document.
 pub(super) fn yaml(value: &Value) -> String {
-    serde_yaml::to_string(value).unwrap_or_default()
+    pintle_yaml::to_string(value)
 }

@@ -356,6 +356,7 @@ pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &pl
                 key: refusal.key.clone(),
                 reason: refusal.reason,
                 message: refusal.message.clone(),
+                since: None,
             })
             .collect(),
         deferred: found
@@ -365,6 +366,7 @@ pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &pl
                 key: Some(key.clone()),
                 reason: pintle_model::Reason::PruneDeferred,
                 message: why.clone(),
+                since: None,
             })
             .collect(),
         token: found.token.clone().unwrap_or_default(),

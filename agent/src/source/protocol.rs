@@ -183,7 +183,8 @@ impl FetchAnswer {
             }
             Section::Shallow => {
                 let text = String::from_utf8_lossy(&data);
-                self.shallow.extend(text.trim_end().strip_prefix("shallow ").and_then(|id| id.parse().ok()));
+                let id = text.trim_end().strip_prefix("shallow ").and_then(|id| id.parse::<Revision>().ok());
+                self.shallow.extend(id);
                 Ok(Taken::Nothing)
             }
             Section::Pack => match data.split_first() {
