@@ -79,8 +79,7 @@ impl<'de> Deserialize<'de> for AppKey {
 }
 
 /// One thing that is wrong in a spec.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
-#[error("{field}: {message}")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SpecError {
     /// Path of the field, such as `spec.source.path`.
     pub field: String,
@@ -94,6 +93,19 @@ impl SpecError {
         Self { field: field.into(), message: message.into() }
     }
 }
+
+impl fmt::Display for SpecError {
+    /// `field: message`, or the message alone where it begins with the field.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.starts_with(&self.field) {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.field, self.message)
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
 
 /// A valid Application, ready to run. Made by [`validate`] only (or read back from our own store).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

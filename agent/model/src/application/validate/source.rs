@@ -133,7 +133,7 @@ fn check_revision(revision: &str) -> Result<(), String> {
         || revision.contains("@{")
         || revision.starts_with(['-', '/'])
         || revision.ends_with(['/', '.'])
-        || revision.ends_with(".lock");
+        || revision.strip_suffix(".lock").is_some();
     if wrong {
         return Err(format!("`{revision}` cannot be a branch, tag or commit"));
     }
