@@ -90,7 +90,8 @@ fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let ending =
+            path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if matches!(ending.as_str(), "yaml" | "yml" | "json") && !hidden && path.is_file() {
             files.push(path);
@@ -172,14 +173,22 @@ fn read(node: &Node, origin: &Origin, context: &Context) -> Result<FoundApp, (Op
         return Err((None, text));
     }
     if kind != "Application" {
-        return Err((None, format!("{origin}: kind {kind:?} is no Application; only Applications belong here")));
+        return Err((
+            None,
+            format!("{origin}: kind {kind:?} is no Application; only Applications belong here"),
+        ));
     }
     let (raw, notes) = pintle_yaml::from_node_with_notes::<RawApplication>(node)
         .map_err(|error| (key.clone(), format!("{}:{error}", origin.file)))?;
-    for note in notes.iter().filter(|note| note.path.ends_with("targetRevision") && note.text != note.became) {
+    for note in notes.iter().filter(|note| note.path.ends_with("targetRevision") && note.text != note.became)
+    {
         tracing::warn!(
             "{}:{}: {}: {} is read as {:?}; put it in quotes",
-            origin.file, note.line, note.path, note.text, note.became
+            origin.file,
+            note.line,
+            note.path,
+            note.text,
+            note.became
         );
     }
     let spec = validate(raw, context).map_err(|errors| {
@@ -193,7 +202,8 @@ fn read(node: &Node, origin: &Origin, context: &Context) -> Result<FoundApp, (Op
         (key.clone(), texts.join("; "))
     })?;
     let mut warnings = Vec::new();
-    let raw = pintle_yaml::to_json(node, &mut warnings, false).map_err(|error| (key, format!("{}:{error}", origin.file)))?;
+    let raw = pintle_yaml::to_json(node, &mut warnings, false)
+        .map_err(|error| (key, format!("{}:{error}", origin.file)))?;
     Ok(FoundApp { spec: Arc::new(spec), raw, place: Place::File(origin.clone()) })
 }
 
@@ -218,7 +228,10 @@ pub fn application_from_object(object: &Object, context: &Context) -> Result<App
         return Err(Problem::new(Reason::InvalidSpecError, "the Application is empty"));
     };
     let raw: RawApplication = pintle_yaml::from_node(&document.root).map_err(|error| {
-        Problem::new(Reason::InvalidSpecError, format!("Application {}: {}: {}", object.name(), error.path, error.message))
+        Problem::new(
+            Reason::InvalidSpecError,
+            format!("Application {}: {}: {}", object.name(), error.path, error.message),
+        )
     })?;
     validate(raw, context).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();

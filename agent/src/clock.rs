@@ -30,7 +30,8 @@ impl Clock {
     /// The time now.
     pub fn now(&self) -> Now {
         let (wall, mono) = self.offsets();
-        let wall = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(wall)).unwrap_or(Timestamp::MAX);
+        let wall =
+            Timestamp::now().checked_add(jiff::SignedDuration::from_secs(wall)).unwrap_or(Timestamp::MAX);
         Now { mono: self.start.elapsed() + Duration::from_secs(mono), wall }
     }
 
@@ -56,7 +57,8 @@ impl Clock {
 
     #[cfg(debug_assertions)]
     fn offsets(&self) -> (i64, u64) {
-        let Some(text) = self.file.as_ref().and_then(|path| std::fs::read_to_string(path.as_path()).ok()) else {
+        let Some(text) = self.file.as_ref().and_then(|path| std::fs::read_to_string(path.as_path()).ok())
+        else {
             return (0, 0);
         };
         let mut numbers = text.split_whitespace();

@@ -148,18 +148,27 @@ impl Cluster {
         let deadline = Duration::from_secs(limits::API_TIMEOUT_SECS);
         match tokio::time::timeout(deadline, self.exchange(request)).await {
             Ok(result) => result,
-            Err(_) => Err(failure::unreachable(
-                format!("the API server {} did not answer within {} s", self.server, deadline.as_secs()),
-            )),
+            Err(_) => Err(failure::unreachable(format!(
+                "the API server {} did not answer within {} s",
+                self.server,
+                deadline.as_secs()
+            ))),
         }
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<Answer, ApiFailure> {
-        let response: Response<Body> =
-            self.client.send(request).await.map_err(|error| failure::from_transport(&error, &self.server, &self.description))?;
+        let response: Response<Body> = self
+            .client
+            .send(request)
+            .await
+            .map_err(|error| failure::from_transport(&error, &self.server, &self.description))?;
         let (parts, body) = response.into_parts();
         let body = body.collect_bytes().await.map_err(|error| {
-            failure::unreachable(format!("the answer of {} broke off: {}", self.server, failure::chain(&error)))
+            failure::unreachable(format!(
+                "the answer of {} broke off: {}",
+                self.server,
+                failure::chain(&error)
+            ))
         })?;
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.to_vec() })
     }

@@ -194,7 +194,10 @@ pub fn load(path: Option<&Path>) -> Result<Config, Problem> {
 
 fn parse(file: &Path) -> Result<RawConfig, Problem> {
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Problem::new(Reason::InvalidConfig, format!("the configuration {} cannot be read: {error}", file.display()))
+        Problem::new(
+            Reason::InvalidConfig,
+            format!("the configuration {} cannot be read: {error}", file.display()),
+        )
     })?;
     if text.trim().is_empty() {
         return Ok(RawConfig::default());
@@ -207,7 +210,8 @@ fn parse(file: &Path) -> Result<RawConfig, Problem> {
 }
 
 fn validate(raw: RawConfig, file: Option<PathBuf>) -> Result<Config, Problem> {
-    let place = file.as_ref().map_or_else(|| "the configuration".to_owned(), |file| file.display().to_string());
+    let place =
+        file.as_ref().map_or_else(|| "the configuration".to_owned(), |file| file.display().to_string());
     let mut errors: Vec<String> = Vec::new();
     let mut duration = |field: &str, text: &str| match pintle_model::duration::parse(text) {
         Ok(duration) => duration,
@@ -241,7 +245,9 @@ fn validate(raw: RawConfig, file: Option<PathBuf>) -> Result<Config, Problem> {
         String::new()
     });
     if !agent_id.is_empty() && !pintle_model::syntax::is_label_value(&agent_id) {
-        errors.push(format!("agent.id: {agent_id:?} cannot be a label's value (63 characters of A-Z a-z 0-9 - _ .)"));
+        errors.push(format!(
+            "agent.id: {agent_id:?} cannot be a label's value (63 characters of A-Z a-z 0-9 - _ .)"
+        ));
     }
     if !errors.is_empty() {
         return Err(Problem::new(Reason::InvalidConfig, format!("{place}: {}", errors.join("; "))));
@@ -325,15 +331,17 @@ impl Config {
 
 fn secret_text(path: &Path) -> Result<String, Problem> {
     let bytes = read_file(path)?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        Problem::new(Reason::InvalidConfig, format!("{} is not UTF-8", path.display()))
-    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Problem::new(Reason::InvalidConfig, format!("{} is not UTF-8", path.display())))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Problem> {
     std::fs::read(path).map_err(|error| {
         let user = rustix::process::geteuid().as_raw();
-        Problem::new(Reason::InvalidConfig, format!("{} cannot be read as user {user}: {error}", path.display()))
+        Problem::new(
+            Reason::InvalidConfig,
+            format!("{} cannot be read as user {user}: {error}", path.display()),
+        )
     })
 }

@@ -87,8 +87,15 @@ struct ClusterSlot {
 }
 
 enum StoreJob {
-    Commit { ticket: u64, writes: Vec<Write> },
-    Render { render: Box<pintle_core::engine::record::RenderRecord>, payloads: Vec<Vec<u8>>, done: oneshot::Sender<Result<(), Problem>> },
+    Commit {
+        ticket: u64,
+        writes: Vec<Write>,
+    },
+    Render {
+        render: Box<pintle_core::engine::record::RenderRecord>,
+        payloads: Vec<Vec<u8>>,
+        done: oneshot::Sender<Result<(), Problem>>,
+    },
     Flush(oneshot::Sender<()>),
 }
 
@@ -109,7 +116,11 @@ impl Pipeline {
                 identity,
                 store,
                 sources,
-                cluster: ClusterSlot { setting: kubeconfig, client: RwLock::new(None), version: RwLock::default() },
+                cluster: ClusterSlot {
+                    setting: kubeconfig,
+                    client: RwLock::new(None),
+                    version: RwLock::default(),
+                },
                 discovery: RwLock::new(discovery.map(Arc::new)),
                 watches: Mutex::new(watch::Watches::default()),
                 sender,
@@ -129,9 +140,13 @@ impl Pipeline {
     pub fn execute(&self, effect: Effect) {
         match effect {
             Effect::Poll(key) => self.spawn(|this| async move { source::poll(&this, key).await }),
-            Effect::Fetch(key, revision) => self.spawn(move |this| async move { source::fetch(&this, key, revision).await }),
+            Effect::Fetch(key, revision) => {
+                self.spawn(move |this| async move { source::fetch(&this, key, revision).await })
+            }
             Effect::Render { app, spec, revision, ticket } => {
-                self.spawn(move |this| async move { source::render(&this, app, spec, revision, ticket).await });
+                self.spawn(
+                    move |this| async move { source::render(&this, app, spec, revision, ticket).await },
+                );
             }
             Effect::LoadRender { app, render, ticket } => {
                 self.spawn(move |this| async move { source::load(&this, app, render, ticket).await });
@@ -154,9 +169,13 @@ impl Pipeline {
                 self.spawn(move |this| async move { apply::revert(&this, app, apply, before).await });
             }
             Effect::Delete { app, op, key, uid, propagation } => {
-                self.spawn(move |this| async move { apply::delete(&this, app, op, key, &uid, propagation).await });
+                self.spawn(
+                    move |this| async move { apply::delete(&this, app, op, key, &uid, propagation).await },
+                );
             }
-            Effect::Parent(parent) => self.spawn(|this| async move { inventory::write_parent_again(&this, parent).await }),
+            Effect::Parent(parent) => {
+                self.spawn(|this| async move { inventory::write_parent_again(&this, parent).await })
+            }
             Effect::Report(told) => self.report(told),
             Effect::Answer { ticket, result } => self.answer(ticket, result),
         }
@@ -327,7 +346,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(Problem::new(pintle_model::Reason::Internal, format!("a worker ended early: {error}"))),
+        Err(error) => {
+            Err(Problem::new(pintle_model::Reason::Internal, format!("a worker ended early: {error}")))
+        }
     }
 }
 

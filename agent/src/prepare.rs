@@ -8,7 +8,9 @@ use pintle_core::engine::event::{Child, FoundApp};
 use pintle_core::engine::record::{CommitRecord, DesiredEntry, Place, RenderRecord};
 use pintle_core::identity::{self, Marks};
 use pintle_model::application::{Application, FieldValidation, SyncOptions, parse_sync_options};
-use pintle_model::{AppKey, DesiredObject, Digest, Object, ObjectKey, Origin, Problem, Reason, Revision, names};
+use pintle_model::{
+    AppKey, DesiredObject, Digest, Object, ObjectKey, Origin, Problem, Reason, Revision, names,
+};
 use pintle_render::{DirectoryParams, Inputs, Outcome, SourceKind, SourceTree};
 
 use crate::apps::application_from_object;
@@ -163,7 +165,8 @@ impl<'a> Builder<'a> {
     /// The key, with the namespace settled by scope: discovery first, then CustomResourceDefinitions of the same
     /// render. A kind that neither knows keeps what its manifest says; its apply says that the kind is unknown.
     fn settle(&self, object: &Object) -> ObjectKey {
-        let discovered = self.context.discovery.resolve(object.group(), object.kind()).map(|known| known.namespaced);
+        let discovered =
+            self.context.discovery.resolve(object.group(), object.kind()).map(|known| known.namespaced);
         let defined = self.scopes.get(&(object.group().to_owned(), object.kind().to_owned())).copied();
         let namespace = match discovered.or(defined) {
             Some(false) => "",
@@ -309,7 +312,9 @@ fn scopes_of_definitions(objects: &[DesiredObject]) -> BTreeMap<(String, String)
     objects
         .iter()
         .map(|desired| &desired.object)
-        .filter(|object| object.kind() == "CustomResourceDefinition" && object.group() == "apiextensions.k8s.io")
+        .filter(|object| {
+            object.kind() == "CustomResourceDefinition" && object.group() == "apiextensions.k8s.io"
+        })
         .map(|definition| {
             let group = definition.text(&["spec", "group"]).to_owned();
             let kind = definition.text(&["spec", "names", "kind"]).to_owned();

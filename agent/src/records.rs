@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pintle_core::engine::record::{
-    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, OperationRecord, Pin, Records, RefRecord, RenderRecord,
-    Write,
+    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, OperationRecord, Pin, Records, RefRecord,
+    RenderRecord, Write,
 };
 use pintle_core::fields::OwnedSet;
 use pintle_model::application::Application;
@@ -51,7 +51,9 @@ pub fn load(
                 records.renders.insert(id, render);
             }
         }
-        if let Some(last) = store.get::<HistoryRecord>(Table::History, &history_key(&key, record.last_history))? {
+        if let Some(last) =
+            store.get::<HistoryRecord>(Table::History, &history_key(&key, record.last_history))?
+        {
             records.last.insert(key.clone(), last);
         }
         records.apps.insert(key, record);
@@ -152,7 +154,9 @@ fn collect_renders(store: &Store, writes: &[Write], batch: &mut Batch) -> Result
             _ => {}
         }
     }
-    keep.extend(apps.values().flat_map(|app| app.render.into_iter().chain(app.pin.as_ref().map(|pin| pin.render))));
+    keep.extend(
+        apps.values().flat_map(|app| app.render.into_iter().chain(app.pin.as_ref().map(|pin| pin.render))),
+    );
     keep.extend(entries.values().map(|entry| entry.render));
     for key in store.keys(Table::Renders, "")? {
         if key.parse::<Digest>().is_ok_and(|id| !keep.contains(&id)) {
@@ -165,8 +169,10 @@ fn collect_renders(store: &Store, writes: &[Write], batch: &mut Batch) -> Result
 /// Manifests that some stored render or inventory entry names: all others may go.
 pub fn manifests_in_use(store: &Store) -> Result<HashSet<Digest>, Problem> {
     let renders = store.scan::<RenderRecord>(Table::Renders, "")?;
-    let mut keep: HashSet<Digest> =
-        renders.iter().flat_map(|(_, render)| render.objects.iter().map(|entry: &DesiredEntry| entry.manifest)).collect();
+    let mut keep: HashSet<Digest> = renders
+        .iter()
+        .flat_map(|(_, render)| render.objects.iter().map(|entry: &DesiredEntry| entry.manifest))
+        .collect();
     let inventory = store.scan::<InventoryRecord>(Table::Inventory, "")?;
     keep.extend(inventory.iter().filter_map(|(_, record)| record.manifest));
     Ok(keep)

@@ -18,9 +18,17 @@ pub fn tell(report: Report, mask_key: &[u8]) -> Option<EventRecord> {
                 diff::mask(&mut differences, mask_key);
             }
             let what: Vec<String> = differences.iter().map(diff::describe).collect();
-            let what = if recreated { "it was gone and was created again".to_owned() } else { what.join("; ") };
+            let what =
+                if recreated { "it was gone and was created again".to_owned() } else { what.join("; ") };
             tracing::info!(%app, object = %key, took_ms, "drift reverted: {what}");
-            Some(event(&key, &object, "Normal", "DriftReverted", "Revert", format!("{what} (application {app})")))
+            Some(event(
+                &key,
+                &object,
+                "Normal",
+                "DriftReverted",
+                "Revert",
+                format!("{what} (application {app})"),
+            ))
         }
         Report::Reowned { app, key } => {
             tracing::info!(%app, object = %key, "ownership of fields taken back; their values were right");

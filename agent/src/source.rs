@@ -301,7 +301,9 @@ fn check_target(target: &str) -> Result<(), Problem> {
     if target.starts_with(['^', '~', '>', '<', '=']) || target.contains('*') || target.contains(" || ") {
         return Err(Problem::new(
             Reason::InvalidSpecError,
-            format!("targetRevision {target:?}: version ranges are not supported by this version; name a tag"),
+            format!(
+                "targetRevision {target:?}: version ranges are not supported by this version; name a tag"
+            ),
         ));
     }
     if hex && target.bytes().any(|byte| byte.is_ascii_digit()) && target.len() < 40 {

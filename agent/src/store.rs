@@ -146,8 +146,9 @@ impl Batch {
     /// Writes a record.
     pub fn put<T: Serialize + ?Sized>(&mut self, table: Table, key: &str, value: &T) -> Result<(), Problem> {
         let mut bytes = Vec::new();
-        ciborium::into_writer(value, &mut bytes)
-            .map_err(|error| Problem::new(Reason::Internal, format!("the record {key:?} cannot be encoded: {error}")))?;
+        ciborium::into_writer(value, &mut bytes).map_err(|error| {
+            Problem::new(Reason::Internal, format!("the record {key:?} cannot be encoded: {error}"))
+        })?;
         self.puts.insert((table, key.to_owned()), Some(bytes));
         Ok(())
     }
@@ -233,8 +234,9 @@ impl Store {
         }
         let next = generation + 1;
         let mut encoded = Vec::new();
-        ciborium::into_writer(&next, &mut encoded)
-            .map_err(|error| Problem::new(Reason::Internal, format!("the generation cannot be encoded: {error}")))?;
+        ciborium::into_writer(&next, &mut encoded).map_err(|error| {
+            Problem::new(Reason::Internal, format!("the generation cannot be encoded: {error}"))
+        })?;
         bytes += self.stage(&db, &mut raw, Table::Meta, GENERATION, Some(&encoded))?;
         let written = db.apply_batch(raw).and_then(|()| db.flush().map(|_| ()));
         if let Err(error) = written {
@@ -256,7 +258,10 @@ impl Store {
         if Digest::of(&bytes) != digest {
             return Err(Problem::new(
                 Reason::StoreError,
-                format!("the stored manifest {} is damaged; `pintle app get --hard-refresh` renders it anew", digest.short(12)),
+                format!(
+                    "the stored manifest {} is damaged; `pintle app get --hard-refresh` renders it anew",
+                    digest.short(12)
+                ),
             ));
         }
         Ok(Some(bytes))
@@ -337,9 +342,10 @@ impl Store {
         }
         let db = open::open_sled(&self.inner.path.join("db")).map_err(|error| match error {
             open::SledFailure::Io(error) => self.failed("open", &sled::Error::Io(error)),
-            open::SledFailure::Corrupt(text) => {
-                Problem::new(Reason::StoreError, format!("the store at {} is damaged: {text}", self.inner.path.display()))
-            }
+            open::SledFailure::Corrupt(text) => Problem::new(
+                Reason::StoreError,
+                format!("the store at {} is damaged: {text}", self.inner.path.display()),
+            ),
         })?;
         *slot = Some(db.clone());
         Ok(db)
@@ -355,16 +361,24 @@ impl Store {
         // fsync on any descriptor of the inode is enough.
         let result = File::open(&path).and_then(|file| file.sync_all());
         self.inner.syncs.fetch_add(1, Ordering::SeqCst);
-        result.map_err(|error| Problem::new(Reason::StoreError, format!("{} cannot be synced: {error}", path.display())))
+        result.map_err(|error| {
+            Problem::new(Reason::StoreError, format!("{} cannot be synced: {error}", path.display()))
+        })
     }
 
     fn failed(&self, what: &str, error: &sled::Error) -> Problem {
-        Problem::new(Reason::StoreError, format!("cannot {what} the store at {}: {error}", self.inner.path.display()))
+        Problem::new(
+            Reason::StoreError,
+            format!("cannot {what} the store at {}: {error}", self.inner.path.display()),
+        )
     }
 
     fn decode<T: DeserializeOwned>(&self, table: Table, key: &str, bytes: &[u8]) -> Result<T, Problem> {
         ciborium::from_reader(bytes).map_err(|error| {
-            Problem::new(Reason::StoreError, format!("the record {key:?} of {table:?} cannot be read: {error}"))
+            Problem::new(
+                Reason::StoreError,
+                format!("the record {key:?} of {table:?} cannot be read: {error}"),
+            )
         })
     }
 
@@ -383,7 +397,10 @@ impl Store {
             let name = codec::chunk_key(table, key, chunk);
             let raw = db.get(&name).map_err(|error| self.failed("read", &error))?;
             let raw = raw.ok_or_else(|| {
-                Problem::new(Reason::StoreError, format!("the record {key:?} of {table:?} has lost chunk {chunk}"))
+                Problem::new(
+                    Reason::StoreError,
+                    format!("the record {key:?} of {table:?} has lost chunk {chunk}"),
+                )
             })?;
             packed.extend(self.inner.codec.open(&name, &raw)?);
         }

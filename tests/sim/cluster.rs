@@ -46,7 +46,12 @@ impl FakeCluster {
         let (expect_uid, adopted) = match &apply.expect {
             Expect::Uid(uid) => match &live {
                 Some(object) if object.uid() == &**uid => (Some(uid.to_string()), None),
-                _ => return Err(Problem::new(Reason::Conflict, format!("{} is not the object we knew", apply.key))),
+                _ => {
+                    return Err(Problem::new(
+                        Reason::Conflict,
+                        format!("{} is not the object we knew", apply.key),
+                    ));
+                }
             },
             Expect::Absent => (None, live.as_ref().map(|_| Adopted::Changed)),
             Expect::Look => {
@@ -84,8 +89,10 @@ impl FakeCluster {
         for entry in &mut others {
             subtract(&mut entry["fieldsV1"], &fields);
         }
-        others.push(json!({"manager": names::FIELD_MANAGER, "operation": "Apply", "apiVersion": payload.api_version(),
-            "fieldsType": "FieldsV1", "fieldsV1": fields}));
+        others.push(
+            json!({"manager": names::FIELD_MANAGER, "operation": "Apply", "apiVersion": payload.api_version(),
+            "fieldsType": "FieldsV1", "fieldsV1": fields}),
+        );
         next.metadata_mut().insert("managedFields".into(), Value::Array(others));
         self.store(&apply.key, next.clone(), live.as_ref());
         let answer = self.objects.get(&apply.key).cloned().expect("just stored");
@@ -121,7 +128,8 @@ impl FakeCluster {
             for entry in &mut entries {
                 subtract(&mut entry["fieldsV1"], &fields);
             }
-            entries.push(json!({"manager": "person", "operation": "Update", "apiVersion": next.api_version(),
+            entries
+                .push(json!({"manager": "person", "operation": "Update", "apiVersion": next.api_version(),
                 "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields}));
             next.metadata_mut().insert("managedFields".into(), Value::Array(entries));
         }
@@ -246,7 +254,8 @@ fn remove_left_fields(live: &mut Object, payload: &Object) {
 }
 
 fn other_entries(object: &Object, manager: &str) -> Vec<Value> {
-    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let entries =
+        object.at(&["metadata", "managedFields"]).and_then(Value::as_array).cloned().unwrap_or_default();
     entries.into_iter().filter(|entry| entry["manager"] != manager).collect()
 }
 

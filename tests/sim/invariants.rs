@@ -26,9 +26,12 @@ pub fn before_delete(world: &World, app: &AppKey, key: &ObjectKey, uid: &Arc<str
     if object.uid() != &**uid {
         return;
     }
-    if world.cluster.foreign.contains(object.uid()) && object.annotation(names::ADOPTED_ANNOTATION) != Some("equal") {
+    if world.cluster.foreign.contains(object.uid())
+        && object.annotation(names::ADOPTED_ANNOTATION) != Some("equal")
+    {
         // An adopted object may be pruned once it was adopted equal; the simulator marks none so.
-        let adopted = world.disk.inventory.values().filter_map(|inventory| inventory.get(key)).any(|r| r.uid.is_some());
+        let adopted =
+            world.disk.inventory.values().filter_map(|inventory| inventory.get(key)).any(|r| r.uid.is_some());
         if !adopted {
             fail(world, &format!("{key} of a person would be deleted"));
         }
@@ -37,13 +40,14 @@ pub fn before_delete(world: &World, app: &AppKey, key: &ObjectKey, uid: &Arc<str
     if !recorded {
         fail(world, &format!("{key} would be deleted and is not in the inventory of {app} on disk"));
     }
-    let wanted_by_another = world
-        .state
-        .apps
-        .values()
-        .any(|other| other.key != *app && other.desired.git.as_ref().is_some_and(|render| {
-            pintle_core::engine::app::entry_of(render, key).is_some()
-        }));
+    let wanted_by_another = world.state.apps.values().any(|other| {
+        other.key != *app
+            && other
+                .desired
+                .git
+                .as_ref()
+                .is_some_and(|render| pintle_core::engine::app::entry_of(render, key).is_some())
+    });
     if wanted_by_another {
         // The delete may have been sent before the other application's render arrived; the barrier forbids that
         // it was planned after. With both at the same commit it must not happen.
@@ -87,7 +91,8 @@ pub fn after_event(world: &World) {
         let rebuilding = world.state.rebuild != pintle_core::engine::Rebuild::NotNeeded;
         if made_by_us && !recorded && !rebuilding {
             let in_memory = world.state.owners.contains_key(key);
-            let writes = world.state.in_flight.iter().flat_map(|commit| &commit.writes).chain(&world.state.unsaved);
+            let writes =
+                world.state.in_flight.iter().flat_map(|commit| &commit.writes).chain(&world.state.unsaved);
             let being_written = writes.into_iter().any(|write| {
                 matches!(write, pintle_core::engine::record::Write::Inventory(_, written, Some(_)) if written == key)
             });
@@ -109,7 +114,13 @@ pub fn converged(world: &World) {
         let view = view::app_view(&world.state, app, now.wall);
         // An adopted object is not deleted without a person's word, and says so.
         if view.sync != SyncStatus::Synced && app.verdicts.refusals.is_empty() {
-            fail(world, &format!("{} is {:?} in the end: {:?} {:?}", app.key, view.sync, view.resources, view.conditions));
+            fail(
+                world,
+                &format!(
+                    "{} is {:?} in the end: {:?} {:?}",
+                    app.key, view.sync, view.resources, view.conditions
+                ),
+            );
         }
         let git = app.desired.git.as_ref().map(|render| render.revision);
         if git != Some(revision(head)) {
@@ -117,9 +128,16 @@ pub fn converged(world: &World) {
         }
         for (key, object) in &world.commits[head][&app.key] {
             let live = world.cluster.objects.get(key);
-            let same = live.is_some_and(|live| object.at(&["data"]) == live.at(&["data"]) || extra_only(object, live));
+            let same = live
+                .is_some_and(|live| object.at(&["data"]) == live.at(&["data"]) || extra_only(object, live));
             if !same {
-                fail(world, &format!("{key} is not as git wants it: {:?}", live.map(|live| live.at(&["data"]).cloned())));
+                fail(
+                    world,
+                    &format!(
+                        "{key} is not as git wants it: {:?}",
+                        live.map(|live| live.at(&["data"]).cloned())
+                    ),
+                );
             }
         }
         for (key, tracked) in &app.objects {
@@ -132,7 +150,8 @@ pub fn converged(world: &World) {
     if world.automated && world.state.apps.values().all(|app| app.holds.pin.is_none()) {
         for (key, object) in &world.cluster.objects {
             let wanted = world.commits[head].values().any(|objects| objects.contains_key(key));
-            let ours = object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
+            let ours =
+                object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
             if !wanted && ours {
                 fail(world, &format!("{key} is ours, nobody wants it, and it is still there"));
             }

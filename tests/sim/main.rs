@@ -119,7 +119,12 @@ fn trouble(world: &mut World) {
             world.request(&app, kind);
         }
         13 => {
-            let key = pintle_model::ObjectKey::new("", "ConfigMap", "shop", &format!("object-{}", world.rng.below(8)));
+            let key = pintle_model::ObjectKey::new(
+                "",
+                "ConfigMap",
+                "shop",
+                &format!("object-{}", world.rng.below(8)),
+            );
             let mut metadata = json!({"name": &*key.name, "namespace": "shop"});
             if world.rng.chance(50) {
                 metadata["annotations"] = json!({"meta.helm.sh/release-name": "other"});
@@ -155,9 +160,11 @@ fn calm(world: &mut World) {
     if let Some(mut commit) = world.commits.last().cloned() {
         for objects in commit.values_mut() {
             objects.retain(|key, _| {
-                world.cluster.objects.get(key).is_none_or(|live| {
-                    live.annotation("meta.helm.sh/release-name").is_none()
-                })
+                world
+                    .cluster
+                    .objects
+                    .get(key)
+                    .is_none_or(|live| live.annotation("meta.helm.sh/release-name").is_none())
             });
         }
         world.commits.push(commit);
@@ -200,5 +207,6 @@ fn spec(key: &AppKey, url: &str, automated: bool) -> Application {
         },
     });
     let raw = serde_json::from_value(raw).expect("an Application");
-    pintle_model::application::validate(raw, &pintle_model::application::Context::default()).expect("a valid Application")
+    pintle_model::application::validate(raw, &pintle_model::application::Context::default())
+        .expect("a valid Application")
 }

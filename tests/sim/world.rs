@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_core::engine::effect::{Effect, Report};
-use pintle_core::engine::event::{Event, Found, FoundApp, Now, Rebuilt, RefKey, Request, RollbackRequest, SyncRequest};
+use pintle_core::engine::event::{
+    Event, Found, FoundApp, Now, Rebuilt, RefKey, Request, RollbackRequest, SyncRequest,
+};
 use pintle_core::engine::record::{
     AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, OperationRecord, Place, Records, RefRecord,
     RenderRecord, Write,
@@ -113,7 +115,8 @@ impl World {
 
     pub fn now(&self) -> Now {
         let seconds = i64::try_from(self.mono.as_secs()).unwrap_or(i64::MAX);
-        let wall = jiff::Timestamp::from_second(1_800_000_000 + seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let wall =
+            jiff::Timestamp::from_second(1_800_000_000 + seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         Now { mono: self.mono, wall }
     }
 
@@ -255,7 +258,8 @@ impl World {
         // The store is written in order; everything else may overtake.
         let at = match &effect {
             Effect::Commit { .. } => {
-                let last = self.queue.iter().filter(|(_, _, queued)| is_store(queued)).map(|(at, _, _)| *at).max();
+                let last =
+                    self.queue.iter().filter(|(_, _, queued)| is_store(queued)).map(|(at, _, _)| *at).max();
                 last.map_or(self.mono + delay, |last| last.max(self.mono + delay))
             }
             _ => self.mono + delay,
@@ -351,7 +355,10 @@ impl World {
             Effect::Render { app, revision, ticket, .. } => {
                 let render = self.render(&app, revision);
                 self.disk.renders.insert(render.id, render.clone());
-                self.answer(heard, Event::Rendered { app, ticket, result: Ok((Arc::new(render), Vec::new())) });
+                self.answer(
+                    heard,
+                    Event::Rendered { app, ticket, result: Ok((Arc::new(render), Vec::new())) },
+                );
             }
             Effect::LoadRender { app, render, ticket } => {
                 let result = match self.disk.renders.get(&render) {
@@ -531,7 +538,9 @@ impl World {
                 Write::Set(digest, set) => drop(disk.sets.insert(digest, (*set).clone())),
                 Write::Operation(key, Some(record)) => drop(disk.operations.insert(key, record)),
                 Write::Operation(key, None) => drop(disk.operations.remove(&key)),
-                Write::History(key, record) => drop(disk.history.entry(key).or_default().insert(record.id, record)),
+                Write::History(key, record) => {
+                    drop(disk.history.entry(key).or_default().insert(record.id, record))
+                }
                 Write::DropHistory(key, ids) => {
                     for id in ids {
                         disk.history.entry(key.clone()).or_default().remove(&id);
@@ -577,8 +586,12 @@ impl World {
             1 => Request::Resume { by: "person".into() },
             2 => Request::Refresh { hard: self.rng.chance(50) },
             _ => {
-                let Some((id, record)) =
-                    self.disk.history.get(app).and_then(|history| history.first_key_value()).map(|(a, b)| (*a, b.clone()))
+                let Some((id, record)) = self
+                    .disk
+                    .history
+                    .get(app)
+                    .and_then(|history| history.first_key_value())
+                    .map(|(a, b)| (*a, b.clone()))
                 else {
                     return;
                 };

@@ -56,7 +56,9 @@ pub fn decide(
 pub fn has_our_apply_entry(object: &Object) -> bool {
     object.at(&["metadata", "managedFields"]).and_then(serde_json::Value::as_array).is_some_and(|entries| {
         entries.iter().any(|entry| {
-            entry["manager"] == names::FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
+            entry["manager"] == names::FIELD_MANAGER
+                && entry["operation"] == "Apply"
+                && entry["subresource"].is_null()
         })
     })
 }
@@ -67,7 +69,8 @@ pub fn has_our_apply_entry(object: &Object) -> bool {
 /// label, the ApplySet and the tracking id tell: one agent claims a cluster, so a pair that fits is of this one.
 /// The label `app.kubernetes.io/managed-by: Helm` alone is no mark: many charts print it into plain manifests.
 pub fn owner_mark(object: &Object, agent: &Agent<'_>) -> Option<String> {
-    if let Some(references) = object.at(&["metadata", "ownerReferences"]).and_then(serde_json::Value::as_array)
+    if let Some(references) =
+        object.at(&["metadata", "ownerReferences"]).and_then(serde_json::Value::as_array)
         && let Some(first) = references.first()
     {
         return Some(format!(
@@ -87,7 +90,8 @@ pub fn owner_mark(object: &Object, agent: &Agent<'_>) -> Option<String> {
     {
         return Some(format!("it belongs to the ApplySet {set}"));
     }
-    let annotated = [(names::HELM_RELEASE_NAME, "the Helm release"), (names::ARGOCD_TRACKING_ANNOTATION, "Argo CD's")];
+    let annotated =
+        [(names::HELM_RELEASE_NAME, "the Helm release"), (names::ARGOCD_TRACKING_ANNOTATION, "Argo CD's")];
     for (name, what) in annotated {
         if let Some(value) = object.annotation(name) {
             return Some(format!("it belongs to {what} {value}"));
@@ -114,7 +118,8 @@ fn left_by(object: &Object, agent: &Agent<'_>) -> Option<String> {
 pub fn has_foreign_fields(object: &Object) -> bool {
     object.at(&["metadata", "managedFields"]).and_then(serde_json::Value::as_array).is_some_and(|entries| {
         entries.iter().any(|entry| {
-            entry["manager"] != names::FIELD_MANAGER && entry["subresource"].as_str().unwrap_or_default().is_empty()
+            entry["manager"] != names::FIELD_MANAGER
+                && entry["subresource"].as_str().unwrap_or_default().is_empty()
         })
     })
 }
@@ -149,7 +154,10 @@ mod tests {
             (json!({"annotations": {"meta.helm.sh/release-name": "shop"}}), "Helm release shop"),
             (json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}), "Kustomization apps"),
             (json!({"labels": {"helm.toolkit.fluxcd.io/name": "db"}}), "HelmRelease db"),
-            (json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:a/b"}}), "Argo CD's shop"),
+            (
+                json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:a/b"}}),
+                "Argo CD's shop",
+            ),
             (json!({"labels": {"applyset.kubernetes.io/part-of": "applyset-x"}}), "ApplySet applyset-x"),
             (json!({"labels": {"pintle.dev/agent": "other"}}), "agent other"),
             (json!({"ownerReferences": [{"kind": "ReplicaSet", "name": "web-1"}]}), "ReplicaSet web-1"),
@@ -162,12 +170,16 @@ mod tests {
 
     #[test]
     fn managed_by_helm_alone_is_no_mark() {
-        assert_eq!(owner_mark(&object(json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}})), &ME), None);
+        assert_eq!(
+            owner_mark(&object(json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}})), &ME),
+            None
+        );
     }
 
     #[test]
     fn what_another_application_of_this_agent_left_may_be_taken_over() {
-        let labels = json!({"labels": {"pintle.dev/agent": "me", "applyset.kubernetes.io/part-of": "applyset-gone"}});
+        let labels =
+            json!({"labels": {"pintle.dev/agent": "me", "applyset.kubernetes.io/part-of": "applyset-gone"}});
         assert_eq!(owner_mark(&object(labels), &ME), None);
     }
 

@@ -56,7 +56,9 @@ pub fn differences(before: &Object, after: &Object, sets: &[&OwnedSet]) -> Vec<D
             break;
         }
         // An item that is missing as a whole is one difference, not one for each of its fields.
-        if found.last().is_some_and(|last| path.starts_with(&last.path) && (last.live.is_none() || last.wanted.is_none())) {
+        if found.last().is_some_and(|last| {
+            path.starts_with(&last.path) && (last.live.is_none() || last.wanted.is_none())
+        }) {
             continue;
         }
         let one = sets.iter().any(|set| fields::differs_at(&live, &wanted, set, &path));
@@ -76,7 +78,9 @@ pub fn differences(before: &Object, after: &Object, sets: &[&OwnedSet]) -> Vec<D
 fn manager_of(object: &Object, path: &FieldPath) -> Option<Manager> {
     let entries = object.at(&["metadata", "managedFields"])?.as_array()?;
     let others = || {
-        entries.iter().filter(|entry| !(entry["manager"] == names::FIELD_MANAGER && entry["operation"] == "Apply"))
+        entries
+            .iter()
+            .filter(|entry| !(entry["manager"] == names::FIELD_MANAGER && entry["operation"] == "Apply"))
     };
     let holders = |path: &FieldPath| {
         others()
@@ -146,7 +150,8 @@ fn shown(value: Option<&Value>) -> String {
 pub fn mask(differences: &mut [Difference], key: &[u8]) {
     for difference in differences {
         let secret = matches!(difference.path.0.first(), Some(Segment::Field(name)) if name == "data" || name == "stringData");
-        let last_applied = matches!(difference.path.0.last(), Some(Segment::Field(name)) if name == names::LAST_APPLIED);
+        let last_applied =
+            matches!(difference.path.0.last(), Some(Segment::Field(name)) if name == names::LAST_APPLIED);
         if secret || last_applied {
             for value in [&mut difference.live, &mut difference.wanted].into_iter().flatten() {
                 *value = masked(value, key);

@@ -219,10 +219,14 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     let conditions_may_change = !matches!(event, Event::Seen(_) | Event::StepApplied { .. } | Event::Left(_));
     match event {
         Event::Tick => {}
-        Event::AppsLoaded { apps, held, problems } => intake::apps_loaded(state, apps, &held, problems, now, &mut fx),
+        Event::AppsLoaded { apps, held, problems } => {
+            intake::apps_loaded(state, apps, &held, problems, now, &mut fx)
+        }
         Event::Polled(key, result) => source::polled(state, &key, result, now, &mut fx),
         Event::Fetched(key, revision, result) => source::fetched(state, &key, revision, result, now, &mut fx),
-        Event::Rendered { app, ticket, result } => intake::rendered(state, &app, ticket, result, now, &mut fx),
+        Event::Rendered { app, ticket, result } => {
+            intake::rendered(state, &app, ticket, result, now, &mut fx)
+        }
         Event::ClusterReady { incomplete } => world::cluster_ready(state, incomplete, &mut fx),
         Event::ClusterLost(problem) => world::cluster_lost(state, problem, now, &mut fx),
         Event::Rebuilt(result) => restore::rebuilt(state, result, now, &mut fx),
@@ -245,7 +249,9 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             objects::reverted(state, &app, &key, before, result, now, &mut fx);
         }
         Event::Committed { ticket, result } => world::committed(state, ticket, result, now, &mut fx),
-        Event::Requested { app, request, ticket } => requests::requested(state, &app, request, ticket, now, &mut fx),
+        Event::Requested { app, request, ticket } => {
+            requests::requested(state, &app, request, ticket, now, &mut fx)
+        }
         Event::Shutdown => state.stopping = true,
     }
     drive::drive(state, now, &mut fx);
@@ -320,10 +326,14 @@ impl State {
     /// For `pintle once`: no poll, fetch, render, operation, revert or commit is under way or due, and every
     /// watch has listed.
     pub fn is_quiet(&self, now: Now) -> bool {
-        if matches!(self.cluster, Cluster::Unknown | Cluster::Connecting) || !self.apps_loaded || self.in_flight.is_some() {
+        if matches!(self.cluster, Cluster::Unknown | Cluster::Connecting)
+            || !self.apps_loaded
+            || self.in_flight.is_some()
+        {
             return false;
         }
-        let refs = self.refs.values().all(|state| matches!(state.phase, RefPhase::Idle { next } if next > now.mono));
+        let refs =
+            self.refs.values().all(|state| matches!(state.phase, RefPhase::Idle { next } if next > now.mono));
         let cluster_lost = matches!(self.cluster, Cluster::Lost { .. });
         refs && self.apps.values().all(|app| app.is_quiet(self, cluster_lost))
             && (cluster_lost

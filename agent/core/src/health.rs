@@ -4,9 +4,9 @@ mod batch;
 mod generic;
 mod network;
 mod storage;
-mod workload;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 use pintle_model::Object;
 use serde::{Deserialize, Serialize};

@@ -122,8 +122,10 @@ mod tests {
 
     #[test]
     fn what_the_server_sets_is_never_sent() {
-        let object = prepared(json!({"apiVersion": "apps/v1", "kind": "Deployment", "status": {"replicas": 1},
-            "metadata": {"name": "web", "namespace": "a", "uid": "1", "creationTimestamp": null, "resourceVersion": "5"}}));
+        let object = prepared(
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "status": {"replicas": 1},
+            "metadata": {"name": "web", "namespace": "a", "uid": "1", "creationTimestamp": null, "resourceVersion": "5"}}),
+        );
         assert!(object.at(&["status"]).is_none());
         for name in ["uid", "creationTimestamp", "resourceVersion"] {
             assert!(object.at(&["metadata", name]).is_none(), "{name}");

@@ -34,7 +34,12 @@ pub fn tier(group: &str, kind: &str) -> Tier {
         | ("policy", _)
         | (
             "",
-            "ServiceAccount" | "Secret" | "ConfigMap" | "ResourceQuota" | "LimitRange" | "PersistentVolume"
+            "ServiceAccount"
+            | "Secret"
+            | "ConfigMap"
+            | "ResourceQuota"
+            | "LimitRange"
+            | "PersistentVolume"
             | "PersistentVolumeClaim",
         ) => Tier::Foundations,
         ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Tier::Gates,
@@ -53,7 +58,8 @@ pub fn effective_waves(entries: &[DesiredEntry]) -> Vec<i32> {
             lower(&mut first_in_namespace, &entry.key.namespace, entry.wave);
         }
     }
-    let earliest = |map: &BTreeMap<&str, i32>, name: &str, own: i32| map.get(name).map_or(own, |wave| own.min(*wave));
+    let earliest =
+        |map: &BTreeMap<&str, i32>, name: &str, own: i32| map.get(name).map_or(own, |wave| own.min(*wave));
     entries
         .iter()
         .map(|entry| match tier(&entry.key.group, &entry.key.kind) {

@@ -218,7 +218,9 @@ impl Plan {
     pub fn digest(&self) -> Digest {
         let text: Vec<String> = self
             .steps()
-            .map(|step| format!("{:?} {} {:?}", step.action, step.key.path(), step.apply.as_ref().map(|a| a.manifest)))
+            .map(|step| {
+                format!("{:?} {} {:?}", step.action, step.key.path(), step.apply.as_ref().map(|a| a.manifest))
+            })
             .collect();
         Digest::of(text.join("\n").as_bytes())
     }
@@ -265,13 +267,17 @@ fn apply_step(input: &Input<'_>, entry: &DesiredEntry, plan: &mut Plan) -> Optio
     }
     let known = (input.known)(key);
     if let Some(found) = input.found.get(key)
-        && known.as_ref().is_none_or(|known| known.record.uid.is_none() || known.sighting == Sighting::Foreign)
+        && known
+            .as_ref()
+            .is_none_or(|known| known.record.uid.is_none() || known.sighting == Sighting::Foreign)
     {
         return found_step(input, entry, found, plan);
     }
     match known {
         Some(known) => known_step(input, entry, &known),
-        None => Some(step(entry, Action::Create, "it does not exist", Expect::Absent, Adopted::No, entry.adopt)),
+        None => {
+            Some(step(entry, Action::Create, "it does not exist", Expect::Absent, Adopted::No, entry.adopt))
+        }
     }
 }
 
@@ -282,7 +288,14 @@ fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mu
     if adopt::is_ours(found, input.part_of, &key.tracking_id(&input.app.to_string())) {
         plan.regained.push((key.clone(), uid.clone()));
         let adopted = adopted_mark(found);
-        return Some(step(entry, Action::Update, "it is ours; its record was lost", Expect::Uid(uid), adopted, false));
+        return Some(step(
+            entry,
+            Action::Update,
+            "it is ours; its record was lost",
+            Expect::Uid(uid),
+            adopted,
+            false,
+        ));
     }
     let take_over = entry.adopt || input.options.adopt;
     if let Some(mark) = adopt::owner_mark(found, &input.agent)
@@ -311,7 +324,8 @@ fn known_step(input: &Input<'_>, entry: &DesiredEntry, known: &Known<'_>) -> Opt
     let record = known.record;
     let changed = record.manifest != Some(entry.manifest);
     let expect = |record: &InventoryRecord| record.uid.clone().map_or(Expect::Absent, Expect::Uid);
-    let update = |action, reason| Some(step(entry, action, reason, expect(record), record.adopted, entry.adopt));
+    let update =
+        |action, reason| Some(step(entry, action, reason, expect(record), record.adopted, entry.adopt));
     match &known.sighting {
         Sighting::Gone if changed || input.options.revert => {
             Some(step(entry, Action::Create, "it does not exist", Expect::Absent, Adopted::No, entry.adopt))
@@ -443,7 +457,9 @@ fn candidate(input: &Input<'_>, key: &ObjectKey, known: &Known<'_>, plan: &mut P
             plan.forget.push(key.clone());
             None
         }
-        Sighting::Unseen | Sighting::Gone => defer(plan, "it has not been seen since the agent began to watch"),
+        Sighting::Unseen | Sighting::Gone => {
+            defer(plan, "it has not been seen since the agent began to watch")
+        }
     }
 }
 
@@ -478,9 +494,11 @@ fn guard(input: &Input<'_>, inventory: usize, candidates: Vec<Candidate>, plan: 
     let mut steps = Vec::new();
     for candidate in candidates {
         if let Some(why) = never(&candidate.key) {
-            plan.refusals.push(refuse(Some(&candidate.key), format!("{} is never deleted: {why}", candidate.key)));
+            plan.refusals
+                .push(refuse(Some(&candidate.key), format!("{} is never deleted: {why}", candidate.key)));
         } else if !confirmed && let Some(why) = protected(&candidate) {
-            plan.refusals.push(refuse(Some(&candidate.key), format!("{} is not deleted: {why}", candidate.key)));
+            plan.refusals
+                .push(refuse(Some(&candidate.key), format!("{} is not deleted: {why}", candidate.key)));
             plan.token = Some(token.clone());
         } else {
             steps.push(candidate);
@@ -500,7 +518,10 @@ fn too_many(limits: &PruneLimits, inventory: usize, count: usize) -> Option<Stri
         })
     } else {
         (count > limits.max_small).then(|| {
-            format!("{count} of {inventory} objects would be deleted, more than prune.maxSmall ({})", limits.max_small)
+            format!(
+                "{count} of {inventory} objects would be deleted, more than prune.maxSmall ({})",
+                limits.max_small
+            )
         })
     }
 }

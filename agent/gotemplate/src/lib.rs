@@ -54,7 +54,11 @@ pub fn contains_action(text: &str) -> bool {
 fn piece(inner: &str, line: u32) -> Piece<'_> {
     let inner = inner.strip_prefix("- ").unwrap_or(inner);
     let inner = inner.strip_suffix(" -").unwrap_or(inner).trim();
-    if inner.starts_with("/*") && inner.ends_with("*/") { Piece::Comment } else { Piece::Action { text: inner, line } }
+    if inner.starts_with("/*") && inner.ends_with("*/") {
+        Piece::Comment
+    } else {
+        Piece::Action { text: inner, line }
+    }
 }
 
 /// Position of the closing `}}`, strings and comments apart.

@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn a_version_that_looks_like_a_number_stays_a_text() {
-        let limits = pintle_yaml::Limits { max_bytes: 1_000, max_documents: 1, max_depth: 10, max_nodes: 100 };
+        let limits =
+            pintle_yaml::Limits { max_bytes: 1_000, max_documents: 1, max_depth: 10, max_nodes: 100 };
         let text = b"apiVersion: v2\nname: shop\nversion: 1.10\nappVersion: x\n";
         let documents = pintle_yaml::documents(text, &limits).unwrap();
         assert_eq!(metadata(&documents[0].root).unwrap().version, "1.1");

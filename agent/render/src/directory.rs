@@ -10,7 +10,11 @@ use crate::{DirectoryParams, RenderError, Rendered};
 /// Argo CD's mark that takes a file out of rendering.
 const SKIP_MARK: &[u8] = b"+argocd:skip-file-rendering";
 
-pub(crate) fn render(tree: &SourceTree, path: &str, parameters: &DirectoryParams) -> Result<Rendered, RenderError> {
+pub(crate) fn render(
+    tree: &SourceTree,
+    path: &str,
+    parameters: &DirectoryParams,
+) -> Result<Rendered, RenderError> {
     let path = path.trim_matches('/');
     let path = if path == "." { "" } else { path };
     if !tree.exists(path) {

@@ -19,7 +19,11 @@ const LIMITS: Limits = Limits {
 pub(crate) fn read(file: &str, content: &[u8], strict: bool, into: &mut Rendered) -> Result<(), RenderError> {
     let documents = pintle_yaml::documents(content, &LIMITS).map_err(|error| {
         let template = std::str::from_utf8(content).is_ok_and(pintle_gotemplate::contains_action);
-        let hint = if template { " (it looks like a Helm template; a chart cannot be a plain manifest)" } else { "" };
+        let hint = if template {
+            " (it looks like a Helm template; a chart cannot be a plain manifest)"
+        } else {
+            ""
+        };
         RenderError(format!("{file}:{error}{hint}"))
     })?;
     let shared: Arc<str> = file.into();
@@ -52,7 +56,8 @@ impl Place<'_> {
 
 /// An object, or the items of a List (`kind: List`, `ConfigMapList` and the like with `items`).
 fn add(value: Value, node: &Node, place: &Place<'_>, into: &mut Rendered) -> Result<(), RenderError> {
-    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some();
+    let is_list =
+        value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some();
     if is_list {
         let nodes = node.get("items").map(items_of).unwrap_or_default();
         return match value["items"].clone() {
@@ -102,7 +107,8 @@ fn check(object: &Object, node: &Node, place: &Place<'_>) -> Result<(), RenderEr
             return Err(place.error(&format!("({}) has no metadata.name", object.kind())));
         }
         Some(other) => {
-            let text = format!("({}) has the name {other}, which is no string; put it in quotes", object.kind());
+            let text =
+                format!("({}) has the name {other}, which is no string; put it in quotes", object.kind());
             return Err(place.error(&text));
         }
     }
@@ -125,7 +131,10 @@ fn check(object: &Object, node: &Node, place: &Place<'_>) -> Result<(), RenderEr
                 }
             }
             Some(other) => {
-                let text = format!("({named}) has metadata.{field} that is {}, and must be a mapping", kind_of(other));
+                let text = format!(
+                    "({named}) has metadata.{field} that is {}, and must be a mapping",
+                    kind_of(other)
+                );
                 return Err(place.error(&text));
             }
         }

@@ -29,7 +29,12 @@ fn map(name: &str) -> String {
 
 #[test]
 fn only_files_of_the_folder_itself_count_unless_recurse() {
-    let files = tree(&[("a/x.yaml", &map("x")), ("a/b/y.YML", &map("why")), ("a/z.txt", "no"), ("c.yaml", &map("c"))]);
+    let files = tree(&[
+        ("a/x.yaml", &map("x")),
+        ("a/b/y.YML", &map("why")),
+        ("a/z.txt", "no"),
+        ("c.yaml", &map("c")),
+    ]);
     assert_eq!(names(&done(&files, "a", plain()).unwrap()), ["x a/x.yaml:1"]);
     let recurse = DirectoryParams { recurse: true, ..plain() };
     assert_eq!(names(&done(&files, "a", recurse).unwrap()), ["why a/b/y.YML:1", "x a/x.yaml:1"]);
@@ -64,7 +69,10 @@ fn a_render_is_whole_or_nothing_and_names_file_and_line() {
         ("apiVersion: v1\nkind: ConfigMap\n", "has no metadata.name"),
         ("kind: ConfigMap\nmetadata: {name: x}\n", "has no apiVersion"),
         ("apiVersion: v1\nitems: []\n", "a list of objects needs kind: List"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  labels:\n    on: yes\n    a: yes\n", "a.yaml:7"),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  labels:\n    on: yes\n    a: yes\n",
+            "a.yaml:7",
+        ),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  annotations: {wave: 5}\n", "the number 5"),
         ("apiVersion: v1\nkind: Job\nmetadata:\n  generateName: x-\n", "generateName"),
         ("a: {{ .Values.x }}\nb: [", "Helm template"),
@@ -79,7 +87,9 @@ fn a_render_is_whole_or_nothing_and_names_file_and_line() {
 
 #[test]
 fn what_is_not_built_yet_is_refused_by_name() {
-    for (file, wanted) in [("Chart.yaml", "Helm chart"), ("kustomization.yml", "kustomization"), ("x.jsonnet", "Jsonnet")] {
+    for (file, wanted) in
+        [("Chart.yaml", "Helm chart"), ("kustomization.yml", "kustomization"), ("x.jsonnet", "Jsonnet")]
+    {
         let files = tree(&[("a.yaml", &map("a")), (file, "")]);
         let error = done(&files, "", plain()).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");

@@ -22,7 +22,9 @@ pub struct SourceTree {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// A link leads out of the tree.
-    #[error("{0}: the symbolic link leads out of the repository (to {1:?}); only links inside of it are followed")]
+    #[error(
+        "{0}: the symbolic link leads out of the repository (to {1:?}); only links inside of it are followed"
+    )]
     Outside(String, String),
     /// A link leads nowhere.
     #[error("{0}: the symbolic link leads to {1:?}, which does not exist")]
@@ -56,7 +58,9 @@ impl SourceTree {
     /// Is there anything at or below the path?
     pub fn exists(&self, path: &str) -> bool {
         let prefix = prefix_of(path);
-        prefix.is_empty() || self.files.contains_key(path.trim_matches('/')) || self.files.keys().any(|known| known.starts_with(&prefix))
+        prefix.is_empty()
+            || self.files.contains_key(path.trim_matches('/'))
+            || self.files.keys().any(|known| known.starts_with(&prefix))
     }
 
     /// Folders directly in a folder.
@@ -79,22 +83,38 @@ impl SourceTree {
         Ok(found)
     }
 
-    fn walk_into(&self, real: &str, shown: &str, depth: usize, found: &mut Vec<String>) -> Result<(), TreeError> {
+    fn walk_into(
+        &self,
+        real: &str,
+        shown: &str,
+        depth: usize,
+        found: &mut Vec<String>,
+    ) -> Result<(), TreeError> {
         if depth > MAX_LINKS {
             return Err(TreeError::Circle(shown.to_owned()));
         }
         let prefix = prefix_of(real);
         for (path, entry) in &self.files {
-            let rest = if path == real { "" } else { match path.strip_prefix(&prefix) { Some(rest) => rest, None => continue } };
+            let rest = if path == real {
+                ""
+            } else {
+                match path.strip_prefix(&prefix) {
+                    Some(rest) => rest,
+                    None => continue,
+                }
+            };
             let name = join(shown, rest);
             match entry {
                 Entry::File(_) => found.push(name),
                 Entry::Symlink(target) => {
-                    let to = resolve(path, target).ok_or_else(|| TreeError::Outside(name.clone(), target.clone()))?;
+                    let to = resolve(path, target)
+                        .ok_or_else(|| TreeError::Outside(name.clone(), target.clone()))?;
                     match self.files.get(&to) {
                         Some(Entry::File(_)) => found.push(name),
                         Some(Entry::Symlink(_)) => self.walk_into(&to, &name, depth + 1, found)?,
-                        None if self.exists(&to) && !to.is_empty() => self.walk_into(&to, &name, depth + 1, found)?,
+                        None if self.exists(&to) && !to.is_empty() => {
+                            self.walk_into(&to, &name, depth + 1, found)?
+                        }
                         None => return Err(TreeError::Dangling(name, target.clone())),
                     }
                 }
@@ -110,7 +130,8 @@ impl SourceTree {
             match self.files.get(&at) {
                 Some(Entry::File(bytes)) => return Ok(Some(bytes.clone())),
                 Some(Entry::Symlink(target)) => {
-                    at = resolve(&at, target).ok_or_else(|| TreeError::Outside(path.to_owned(), target.clone()))?;
+                    at = resolve(&at, target)
+                        .ok_or_else(|| TreeError::Outside(path.to_owned(), target.clone()))?;
                 }
                 // A folder on the way may be a link.
                 None => match self.through_link(&at) {

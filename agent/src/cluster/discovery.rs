@@ -59,7 +59,11 @@ impl Discovery {
     /// The kind in this `apiVersion`.
     pub fn resolve_version(&self, api_version: &str, kind: &str) -> Option<&ApiResource> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        self.groups.get(group)?.resources.iter().find(|resource| resource.kind == kind && resource.version == version)
+        self.groups
+            .get(group)?
+            .resources
+            .iter()
+            .find(|resource| resource.kind == kind && resource.version == version)
     }
 
     /// Did the group answer?
@@ -127,7 +131,12 @@ impl Cluster {
         self.read_group(name, &found).await.map(Some)
     }
 
-    async fn read_plain(&self, root: &str, list: &Value, discovery: &mut Discovery) -> Result<(), ApiFailure> {
+    async fn read_plain(
+        &self,
+        root: &str,
+        list: &Value,
+        discovery: &mut Discovery,
+    ) -> Result<(), ApiFailure> {
         if root == "/api" {
             let mut group = Group::default();
             for version in list["versions"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -148,8 +157,12 @@ impl Cluster {
     async fn read_group(&self, name: &str, found: &Value) -> Result<Group, ApiFailure> {
         let mut group = Group::default();
         let preferred = found["preferredVersion"]["version"].as_str().unwrap_or_default();
-        let versions: Vec<&str> =
-            found["versions"].as_array().into_iter().flatten().filter_map(|v| v["version"].as_str()).collect();
+        let versions: Vec<&str> = found["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v["version"].as_str())
+            .collect();
         let first = versions.iter().copied().filter(|version| *version == preferred);
         for version in first.chain(versions.iter().copied().filter(|version| *version != preferred)) {
             match self.json(&format!("/apis/{name}/{version}"), "").await {

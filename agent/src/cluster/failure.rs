@@ -39,7 +39,13 @@ pub(super) fn unreachable(message: String) -> ApiFailure {
 }
 
 pub(super) fn plain(reason: Reason, message: String) -> ApiFailure {
-    ApiFailure { problem: Problem::new(reason, message), code: 0, causes: Vec::new(), retry_after: None, retryable: false }
+    ApiFailure {
+        problem: Problem::new(reason, message),
+        code: 0,
+        causes: Vec::new(),
+        retry_after: None,
+        retryable: false,
+    }
 }
 
 /// The connection failed: refused, reset, or TLS.
@@ -62,9 +68,10 @@ pub(super) fn from_answer(answer: &Answer, method: &str, path: &str) -> ApiFailu
     let secret = is_secret_path(path);
     let causes = causes(&status, secret);
     let reason = reason(answer.status, &status, &causes);
-    let mut message = status["message"].as_str().map(str::to_owned).unwrap_or_else(|| {
-        format!("HTTP {} to {method} {path}", answer.status)
-    });
+    let mut message = status["message"]
+        .as_str()
+        .map(str::to_owned)
+        .unwrap_or_else(|| format!("HTTP {} to {method} {path}", answer.status));
     if secret && matches!(answer.status, 400 | 422 | 500) {
         message = scrubbed(answer.status, path, &causes);
     }
@@ -114,7 +121,11 @@ fn causes(status: &Value, secret: bool) -> Vec<Cause> {
         .map(|cause| Cause {
             field: cause["field"].as_str().unwrap_or_default().to_owned(),
             reason: cause["reason"].as_str().unwrap_or_default().to_owned(),
-            message: if secret { String::new() } else { cause["message"].as_str().unwrap_or_default().to_owned() },
+            message: if secret {
+                String::new()
+            } else {
+                cause["message"].as_str().unwrap_or_default().to_owned()
+            },
         })
         .collect()
 }
@@ -126,13 +137,16 @@ fn is_secret_path(path: &str) -> bool {
 /// The server quotes values in its texts; of a Secret only fields and reasons are passed on.
 fn scrubbed(code: u16, path: &str, causes: &[Cause]) -> String {
     let name = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    let fields: Vec<String> = causes.iter().map(|cause| format!("{} ({})", cause.field, cause.reason)).collect();
+    let fields: Vec<String> =
+        causes.iter().map(|cause| format!("{} ({})", cause.field, cause.reason)).collect();
     let fields = if fields.is_empty() {
         "a value has the wrong type or form; data takes base64 text, stringData takes strings".to_owned()
     } else {
         fields.join(", ")
     };
-    format!("the API server refuses Secret {name} (HTTP {code}; its text is left out since it may quote values): {fields}")
+    format!(
+        "the API server refuses Secret {name} (HTTP {code}; its text is left out since it may quote values): {fields}"
+    )
 }
 
 /// An error with all its causes.

@@ -47,11 +47,15 @@ pub async fn find_kubeconfig(setting: &str) -> Result<Found, Problem> {
         }
         tried.push(path.display().to_string());
     }
-    Err(Problem::new(Reason::KubeconfigInvalid, format!("no kubeconfig is there; tried {}", tried.join(", "))))
+    Err(Problem::new(
+        Reason::KubeconfigInvalid,
+        format!("no kubeconfig is there; tried {}", tried.join(", ")),
+    ))
 }
 
 fn from_environment() -> Vec<PathBuf> {
-    let credential = std::env::var_os("CREDENTIALS_DIRECTORY").map(|folder| PathBuf::from(folder).join("kubeconfig"));
+    let credential =
+        std::env::var_os("CREDENTIALS_DIRECTORY").map(|folder| PathBuf::from(folder).join("kubeconfig"));
     // KUBECONFIG may hold several paths; the first that exists counts.
     let named = std::env::var_os("KUBECONFIG").map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>());
     credential.into_iter().filter(|path| path.exists()).chain(named.unwrap_or_default()).collect()

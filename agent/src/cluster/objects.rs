@@ -64,7 +64,8 @@ impl Cluster {
             names::FIELD_MANAGER
         );
         let body = serde_json::to_vec(object.fields()).unwrap_or_default();
-        let answer = self.call(Method::PATCH, &path, Some(("application/apply-patch+yaml", body)), "").await?;
+        let answer =
+            self.call(Method::PATCH, &path, Some(("application/apply-patch+yaml", body)), "").await?;
         let warnings = answer
             .headers
             .get_all(http::header::WARNING)
@@ -114,7 +115,11 @@ impl Cluster {
         metadata_only: bool,
         next: &str,
     ) -> Result<Page, ApiFailure> {
-        let mut path = format!("{}?limit={}", path(resource, namespace.unwrap_or_default(), None), limits::LIST_PAGE_SIZE);
+        let mut path = format!(
+            "{}?limit={}",
+            path(resource, namespace.unwrap_or_default(), None),
+            limits::LIST_PAGE_SIZE
+        );
         if let Some(selector) = selector {
             path.push_str(&format!("&labelSelector={}", encode(selector)));
         }
@@ -209,7 +214,13 @@ impl Cluster {
     }
 
     /// May our user do this (SelfSubjectAccessReview)?
-    pub async fn may(&self, group: &str, resource: &str, verb: &str, namespace: &str) -> Result<bool, ApiFailure> {
+    pub async fn may(
+        &self,
+        group: &str,
+        resource: &str,
+        verb: &str,
+        namespace: &str,
+    ) -> Result<bool, ApiFailure> {
         let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
             "resourceAttributes": {"group": group, "resource": resource, "verb": verb, "namespace": namespace}}});
         let body = serde_json::to_vec(&body).unwrap_or_default();

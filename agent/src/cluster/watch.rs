@@ -138,7 +138,8 @@ impl Watch {
         let mut next = String::new();
         loop {
             let namespace = self.namespace.as_deref();
-            let page = self.cluster.page(&self.resource, namespace, Some(&self.selector), false, &next).await?;
+            let page =
+                self.cluster.page(&self.resource, namespace, Some(&self.selector), false, &next).await?;
             for object in page.objects {
                 keys.push((object.key(), object.uid().to_owned()));
                 if !self.send(WatchEvent::Applied { gk: self.gk.clone(), object: Box::new(object) }).await {
@@ -188,7 +189,10 @@ impl Watch {
 
     async fn deliver(&self, line: &str) -> Result<Delivered, ApiFailure> {
         let mut event: Value = serde_json::from_str(line).map_err(|error| {
-            failure::plain(Reason::ServerError, format!("a watch of {} sent what is not JSON: {error}", self.gk))
+            failure::plain(
+                Reason::ServerError,
+                format!("a watch of {} sent what is not JSON: {error}", self.gk),
+            )
         })?;
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
         let object = event["object"].take();
@@ -223,7 +227,9 @@ impl Watch {
             .uri(uri)
             .header(http::header::USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")))
             .body(Vec::new())
-            .map_err(|error| failure::plain(Reason::Internal, format!("a watch cannot be asked for: {error}")))
+            .map_err(|error| {
+                failure::plain(Reason::Internal, format!("a watch cannot be asked for: {error}"))
+            })
     }
 
     async fn send(&self, event: WatchEvent) -> bool {

@@ -46,9 +46,9 @@ pub(super) async fn delete(
     crash::point("deleting");
     let result = match pipeline.cluster() {
         Ok(cluster) => match resource_of(pipeline, &key, None).await {
-            Ok(resource) => {
-                patiently(|| cluster.delete(&resource, &key, uid, propagation)).await.map(|deleted| deleted.gone)
-            }
+            Ok(resource) => patiently(|| cluster.delete(&resource, &key, uid, propagation))
+                .await
+                .map(|deleted| deleted.gone),
             Err(problem) => Err(problem),
         },
         Err(problem) => Err(problem),
@@ -138,7 +138,9 @@ impl Target<'_> {
         let dry = self.request(&payload, Some(uid), true).await?;
         let equal = live.is_some_and(|live| {
             OwnedSet::from_answer(&dry.0, names::FIELD_MANAGER).is_some_and(|set| {
-                diff::differences(live, &dry.0, &[&set]).iter().all(|difference| is_our_mark(&difference.path))
+                diff::differences(live, &dry.0, &[&set])
+                    .iter()
+                    .all(|difference| is_our_mark(&difference.path))
             })
         });
         let adopted = if equal { Adopted::Equal } else { Adopted::Changed };
@@ -172,7 +174,12 @@ impl Target<'_> {
         Ok(released)
     }
 
-    async fn send(&self, mut payload: Object, uid: Option<&str>, adopted: Adopted) -> Result<Applied, Problem> {
+    async fn send(
+        &self,
+        mut payload: Object,
+        uid: Option<&str>,
+        adopted: Adopted,
+    ) -> Result<Applied, Problem> {
         match adopted {
             Adopted::No => {}
             Adopted::Equal => payload.set_annotation(names::ADOPTED_ANNOTATION, "equal"),
@@ -191,12 +198,18 @@ impl Target<'_> {
         })
     }
 
-    async fn request(&self, payload: &Object, uid: Option<&str>, dry_run: bool) -> Result<(Object, bool), Problem> {
+    async fn request(
+        &self,
+        payload: &Object,
+        uid: Option<&str>,
+        dry_run: bool,
+    ) -> Result<(Object, bool), Problem> {
         let mut payload = payload.clone();
         if let Some(uid) = uid {
             payload.metadata_mut().insert("uid".to_owned(), uid.into());
         }
-        let field_validation = if self.apply.lenient { FieldValidation::Ignore } else { FieldValidation::Strict };
+        let field_validation =
+            if self.apply.lenient { FieldValidation::Ignore } else { FieldValidation::Strict };
         let options = ApplyOptions { dry_run, field_validation };
         let applied = patiently(|| self.cluster.apply(self.resource, &payload, &options)).await?;
         for warning in &applied.warnings {
@@ -218,7 +231,11 @@ async fn payload(pipeline: &Pipeline, apply: &Apply) -> Result<Object, Problem> 
     read_payload(pipeline, apply.manifest, &apply.key.to_string()).await
 }
 
-async fn read_payload(pipeline: &Pipeline, digest: pintle_model::Digest, key: &str) -> Result<Object, Problem> {
+async fn read_payload(
+    pipeline: &Pipeline,
+    digest: pintle_model::Digest,
+    key: &str,
+) -> Result<Object, Problem> {
     let store = pipeline.store().clone();
     let key = key.to_owned();
     blocking(move || {

@@ -89,7 +89,11 @@ async fn check_claim(pipeline: &Pipeline, client: &Cluster) -> Result<(), Proble
     .map_err(|error| Problem::new(Reason::Internal, format!("the claim {error}")))?;
     client.apply_configmap(&object).await.map_err(|failure| failure.problem)?;
     if !holder.is_empty() {
-        tracing::warn!(from = holder, to = identity.agent_id, "the cluster was taken over from another agent");
+        tracing::warn!(
+            from = holder,
+            to = identity.agent_id,
+            "the cluster was taken over from another agent"
+        );
     }
     Ok(())
 }

@@ -51,12 +51,18 @@ impl Pipeline {
 }
 
 /// One GET, in the version that is watched.
-async fn look(pipeline: &Pipeline, key: &ObjectKey, api_version: Option<&str>) -> Result<Option<Object>, Problem> {
+async fn look(
+    pipeline: &Pipeline,
+    key: &ObjectKey,
+    api_version: Option<&str>,
+) -> Result<Option<Object>, Problem> {
     let cluster = pipeline.cluster()?;
     let resource = match resource_of(pipeline, key, api_version).await {
         Ok(resource) => resource,
         // No such kind: no such object. Only for a group that answered.
-        Err(problem) if problem.reason == Reason::UnknownKind && is_complete(pipeline, &key.group) => return Ok(None),
+        Err(problem) if problem.reason == Reason::UnknownKind && is_complete(pipeline, &key.group) => {
+            return Ok(None);
+        }
         Err(problem) => return Err(problem),
     };
     patiently(|| cluster.get(&resource, key)).await
@@ -121,8 +127,12 @@ pub(super) async fn write_parent(pipeline: &Pipeline, parent: &Parent) -> Result
     let cluster = pipeline.cluster()?;
     let identity = pipeline.identity();
     let kinds: Vec<String> = parent.group_kinds.iter().map(ToString::to_string).collect();
-    let namespaces: Vec<&str> =
-        parent.namespaces.iter().map(|namespace| &**namespace).filter(|n| *n != identity.agent_namespace).collect();
+    let namespaces: Vec<&str> = parent
+        .namespaces
+        .iter()
+        .map(|namespace| &**namespace)
+        .filter(|n| *n != identity.agent_namespace)
+        .collect();
     let mut annotations = json!({
         names::APPLYSET_TOOLING: format!("pintle/{}", env!("CARGO_PKG_VERSION")),
         names::APPLYSET_GROUP_KINDS: kinds.join(","),
@@ -177,7 +187,9 @@ async fn try_rebuild(pipeline: &Pipeline) -> Result<BTreeMap<AppKey, Rebuilt>, P
     .await?;
     let mut found = BTreeMap::new();
     for parent in parents {
-        let Some(app) = parent.annotation(PARENT_APP).and_then(|text| text.parse::<AppKey>().ok()) else { continue };
+        let Some(app) = parent.annotation(PARENT_APP).and_then(|text| text.parse::<AppKey>().ok()) else {
+            continue;
+        };
         let rebuilt = rebuild_one(pipeline, &cluster, &app, &parent).await?;
         found.insert(app, rebuilt);
     }

@@ -50,7 +50,10 @@ async fn render_now(
     revision: Revision,
 ) -> Result<(Arc<RenderRecord>, Vec<Child>), Problem> {
     let discovery = pipeline.discovery().ok_or_else(|| {
-        Problem::new(Reason::ClusterUnreachable, "the kinds of the cluster are not known: it was never reached")
+        Problem::new(
+            Reason::ClusterUnreachable,
+            "the kinds of the cluster are not known: it was never reached",
+        )
     })?;
     let sources = pipeline.sources();
     let url = &spec.source.repo_url;
@@ -88,7 +91,10 @@ pub(super) async fn load(pipeline: &Pipeline, app: AppKey, id: Digest, ticket: u
     let store = pipeline.store().clone();
     let result = blocking(move || {
         records::render(&store, id)?.ok_or_else(|| {
-            Problem::new(Reason::NoSuch, format!("the render {} that the pin holds is not in the store", id.short(12)))
+            Problem::new(
+                Reason::NoSuch,
+                format!("the render {} that the pin holds is not in the store", id.short(12)),
+            )
         })
     })
     .await;

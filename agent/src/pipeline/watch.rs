@@ -33,7 +33,8 @@ pub(super) fn refresh(pipeline: &Pipeline) {
     let (Ok(cluster), Some(discovery)) = (pipeline.cluster(), pipeline.discovery()) else { return };
     let mut unknown = Vec::new();
     let mut watches = lock(&pipeline.inner.watches);
-    let missing: Vec<_> = watches.wanted.iter().filter(|key| !watches.running.contains_key(*key)).cloned().collect();
+    let missing: Vec<_> =
+        watches.wanted.iter().filter(|key| !watches.running.contains_key(*key)).cloned().collect();
     for (kind, api_version) in missing {
         match discovery.resolve_version(&api_version, &kind.kind) {
             Some(resource) => {

@@ -41,7 +41,9 @@ pub(crate) fn call(runtime: &mut Runtime, ask: Ask) {
         Call::AppDelete { app, request: asked } => delete(runtime, app, &asked, by, answer),
         Call::AppTerminate { app } => {
             let key = app.clone();
-            request(runtime, app, Request::Terminate { by }, answer, move |state, _, _| operation_reply(state, &key, None));
+            request(runtime, app, Request::Terminate { by }, answer, move |state, _, _| {
+                operation_reply(state, &key, None)
+            });
         }
         Call::Doctor => runtime::lifecycle::doctor(runtime, answer),
         Call::StoreRebind => rebind(runtime, answer),
@@ -74,7 +76,11 @@ fn status(runtime: &Runtime, answer: Waiter) {
         generation: store.generation(),
         ..api::StoreInfo::default()
     };
-    let uid = store.get::<String>(crate::store::Table::Meta, records::CLUSTER_UID).ok().flatten().unwrap_or_default();
+    let uid = store
+        .get::<String>(crate::store::Table::Meta, records::CLUSTER_UID)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let server = runtime.pipeline.cluster().map(|cluster| cluster.server().to_owned()).unwrap_or_default();
     let cluster = (server, runtime.pipeline.cluster_version(), uid);
     let status = views::status(&runtime.state, wall, &runtime.facts, cluster, info);
@@ -84,7 +90,8 @@ fn status(runtime: &Runtime, answer: Waiter) {
 fn get(runtime: &mut Runtime, app: AppKey, refresh: api::Refresh, answer: Waiter) {
     if refresh != api::Refresh::None {
         let hard = refresh == api::Refresh::Hard;
-        let asked = engine::Event::Requested { app: app.clone(), request: Request::Refresh { hard }, ticket: 0 };
+        let asked =
+            engine::Event::Requested { app: app.clone(), request: Request::Refresh { hard }, ticket: 0 };
         runtime.step(asked);
         // Answered when the poll, and the render if one follows, have ended.
         let pipeline = runtime.pipeline.clone();
@@ -109,9 +116,10 @@ async fn wait_refreshed(pipeline: &Pipeline, app: &AppKey) -> Result<(), Problem
         let busy = pipeline
             .query(move |state, _| {
                 let Some(app) = state.apps.get(&key) else { return Err(no_such(&key)) };
-                let polling = app.reference().and_then(|reference| state.refs.get(&reference)).is_some_and(|known| {
-                    known.poll_now || !matches!(known.phase, engine::RefPhase::Idle { .. })
-                });
+                let polling =
+                    app.reference().and_then(|reference| state.refs.get(&reference)).is_some_and(|known| {
+                        known.poll_now || !matches!(known.phase, engine::RefPhase::Idle { .. })
+                    });
                 Ok(polling || app.desired.in_flight.is_some())
             })
             .await??;
@@ -233,10 +241,16 @@ fn rollback(runtime: &mut Runtime, app: AppKey, asked: &api::RollbackRequest, by
     let id = asked.id;
     let found = records::history_entry(store, &app, id).and_then(|entry| {
         let entry = entry.ok_or_else(|| {
-            Problem::new(Reason::NoSuch, format!("{app} has no history entry {id}; see `pintle history {}`", app.name))
+            Problem::new(
+                Reason::NoSuch,
+                format!("{app} has no history entry {id}; see `pintle history {}`", app.name),
+            )
         })?;
         records::render(store, entry.render)?.ok_or_else(|| {
-            Problem::new(Reason::NoSuch, format!("the manifests of history entry {id} of {app} are no longer stored"))
+            Problem::new(
+                Reason::NoSuch,
+                format!("the manifests of history entry {id} of {app} are no longer stored"),
+            )
         })
     });
     let render = match found {
@@ -394,8 +408,9 @@ async fn diff_step(
             after: yaml(&after, mask),
         }));
     };
-    let sets: Vec<_> =
-        pintle_core::fields::OwnedSet::from_answer(&after, pintle_model::names::FIELD_MANAGER).into_iter().collect();
+    let sets: Vec<_> = pintle_core::fields::OwnedSet::from_answer(&after, pintle_model::names::FIELD_MANAGER)
+        .into_iter()
+        .collect();
     let old = pintle_core::fields::OwnedSet::from_answer(&live, pintle_model::names::FIELD_MANAGER);
     let sets: Vec<_> = sets.iter().chain(&old).collect();
     let mut differences = diff::differences(&live, &after, &sets);
@@ -467,7 +482,9 @@ fn manifests(runtime: &Runtime, key: &AppKey, live: bool, answer: Waiter) {
                 pipeline.read_manifest(entry.manifest).await.map(Some)
             };
             match one {
-                Ok(object) => found.extend(object.map(|object| diff::mask_object(&object, pipeline.mask_key()))),
+                Ok(object) => {
+                    found.extend(object.map(|object| diff::mask_object(&object, pipeline.mask_key())))
+                }
                 Err(problem) => return reply(answer, Err(problem)),
             }
         }

@@ -247,7 +247,8 @@ async fn look_around(pipeline: &Pipeline) {
 /// Reads every record of the store.
 pub async fn check_store(settings: RunSettings) -> Result<api::StoreCheck, Problem> {
     let path = settings.config.store.path.clone();
-    let options = store::Options { path: path.clone(), key_file: key_credential(), wait_for_lock: Duration::ZERO };
+    let options =
+        store::Options { path: path.clone(), key_file: key_credential(), wait_for_lock: Duration::ZERO };
     crate::pipeline::blocking(move || {
         let Opened { store, notes } = store::open(options)?;
         let (records, mut problems) = store.check();
@@ -352,7 +353,9 @@ pub(super) fn clock_info(wall: Timestamp) -> api::ClockInfo {
     if wall.as_second() < BUILT {
         return api::ClockInfo {
             trusted: false,
-            detail: format!("{wall} is before this version was built; set the clock (certificates will be refused)"),
+            detail: format!(
+                "{wall} is before this version was built; set the clock (certificates will be refused)"
+            ),
         };
     }
     api::ClockInfo { trusted: true, detail: wall.to_string() }
@@ -363,7 +366,8 @@ pub(super) fn doctor(runtime: &Runtime, answer: oneshot::Sender<Result<Reply, Pr
     let pipeline = runtime.pipeline.clone();
     let refs: Vec<_> = runtime.state.refs.keys().cloned().collect();
     let wall = runtime.clock.now().wall;
-    let files: Vec<String> = runtime.state.file_problems.iter().map(|problem| problem.message.clone()).collect();
+    let files: Vec<String> =
+        runtime.state.file_problems.iter().map(|problem| problem.message.clone()).collect();
     tokio::spawn(async move {
         let mut checks = vec![clock_check(wall), store_check(&pipeline)];
         checks.extend(cluster_checks(&pipeline).await);
@@ -410,7 +414,8 @@ fn store_check(pipeline: &Pipeline) -> api::Check {
     match rustix::fs::statvfs(store.path()) {
         Ok(stat) => {
             let free = stat.f_bavail * stat.f_frsize / (1 << 20);
-            let detail = format!("{folder}: {} KiB used, {free} MiB free on its disk", store.size_on_disk() / 1_024);
+            let detail =
+                format!("{folder}: {} KiB used, {free} MiB free on its disk", store.size_on_disk() / 1_024);
             let verdict = if free < 64 { api::Verdict::Warn } else { api::Verdict::Ok };
             let hint = if free < 64 { "make room on this disk" } else { "" };
             api::Check { name: "store".into(), ok: verdict, detail, hint: hint.into() }
@@ -459,4 +464,3 @@ async fn cluster_checks(pipeline: &Pipeline) -> Vec<api::Check> {
     }
     checks
 }
-

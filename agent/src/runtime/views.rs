@@ -28,13 +28,21 @@ pub(crate) struct Facts {
 }
 
 /// One application as Argo CD shows it. `history` is left out of lists.
-pub(crate) fn application(state: &State, app: &App, wall: Timestamp, history: &[HistoryRecord]) -> api::Application {
+pub(crate) fn application(
+    state: &State,
+    app: &App,
+    wall: Timestamp,
+    history: &[HistoryRecord],
+) -> api::Application {
     let view = view::app_view(state, app, wall);
     let text = |path: &[&str]| path.iter().try_fold(&app.raw, |value, name| value.get(*name));
     let map = |name: &str| -> BTreeMap<String, String> {
-        text(&["metadata", name]).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
+        text(&["metadata", name])
+            .and_then(|value| serde_json::from_value(value.clone()).ok())
+            .unwrap_or_default()
     };
-    let finalizers = text(&["metadata", "finalizers"]).and_then(|value| serde_json::from_value(value.clone()).ok());
+    let finalizers =
+        text(&["metadata", "finalizers"]).and_then(|value| serde_json::from_value(value.clone()).ok());
     let revision = app.render().map(|render| render.revision.to_string()).unwrap_or_default();
     let spec = app.raw.get("spec").cloned().unwrap_or_default();
     api::Application {
@@ -110,7 +118,11 @@ fn sync(status: view::SyncStatus) -> api::SyncStatus {
 }
 
 fn health(found: &Health, since: Option<Timestamp>) -> api::ResourceHealth {
-    api::ResourceHealth { status: health_word(found.status), message: found.message.clone(), last_transition_time: since }
+    api::ResourceHealth {
+        status: health_word(found.status),
+        message: found.message.clone(),
+        last_transition_time: since,
+    }
 }
 
 fn health_word(status: Status) -> api::HealthStatus {
@@ -130,12 +142,16 @@ pub(crate) fn operation_state(app: &App) -> Option<api::OperationState> {
         let message = match &operation.phase {
             OpPhase::Surveying => "looking which objects exist".to_owned(),
             OpPhase::Beginning { .. } => "writing the journal".to_owned(),
-            OpPhase::Applying { pending, .. } => format!("applying; {} objects to go in this stage", pending.len()),
+            OpPhase::Applying { pending, .. } => {
+                format!("applying; {} objects to go in this stage", pending.len())
+            }
             OpPhase::Waiting { waiting, .. } => {
                 let names: Vec<String> = waiting.iter().take(3).map(ToString::to_string).collect();
                 format!("waiting for {} objects to become healthy: {}", waiting.len(), names.join("; "))
             }
-            OpPhase::Pruning { pending, .. } => format!("pruning; {} objects to go in this stage", pending.len()),
+            OpPhase::Pruning { pending, .. } => {
+                format!("pruning; {} objects to go in this stage", pending.len())
+            }
         };
         return Some(api::OperationState {
             id: operation.id.to_string(),
@@ -143,7 +159,11 @@ pub(crate) fn operation_state(app: &App) -> Option<api::OperationState> {
             message,
             started_at: Some(operation.started),
             finished_at: None,
-            operation: request_value(&operation.trigger, &operation.render.revision.to_string(), operation.request.prune),
+            operation: request_value(
+                &operation.trigger,
+                &operation.render.revision.to_string(),
+                operation.request.prune,
+            ),
             sync_result: Some(sync_result(&operation.render.revision.to_string(), &operation.results, app)),
             retry_count: u64::from(app.auto.failures),
         });
@@ -176,7 +196,8 @@ fn sync_result(revision: &str, results: &[ObjectResult], app: &App) -> api::Sync
 }
 
 fn object_result(result: &ObjectResult, app: &App) -> api::ResourceResult {
-    let version = app.entry(&result.key).map(|entry| entry.api_version.clone()).unwrap_or_else(|| Arc::from(""));
+    let version =
+        app.entry(&result.key).map(|entry| entry.api_version.clone()).unwrap_or_else(|| Arc::from(""));
     let message = match result.code {
         ResultCode::Synced | ResultCode::Pruned => format!("{} {}", named(&result.key), result.message),
         ResultCode::SyncFailed | ResultCode::PruneSkipped => result.message.clone(),
@@ -203,7 +224,11 @@ fn object_result(result: &ObjectResult, app: &App) -> api::ResourceResult {
 /// `deployment.apps/web`, as kubectl prints it.
 fn named(key: &ObjectKey) -> String {
     let kind = key.kind.to_lowercase();
-    if key.group.is_empty() { format!("{kind}/{}", key.name) } else { format!("{kind}.{}/{}", key.group, key.name) }
+    if key.group.is_empty() {
+        format!("{kind}/{}", key.name)
+    } else {
+        format!("{kind}.{}/{}", key.group, key.name)
+    }
 }
 
 fn phase(phase: Phase) -> api::OperationPhase {

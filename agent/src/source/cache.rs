@@ -84,9 +84,7 @@ pub(super) fn store(
         gix::hash::Kind::Sha1,
         gix::odb::pack::bundle::write::Options::default(),
     )
-    .map_err(|error| {
-        Problem::new(Reason::SourceError, format!("{url}: the pack is damaged: {error}"))
-    })?;
+    .map_err(|error| Problem::new(Reason::SourceError, format!("{url}: the pack is damaged: {error}")))?;
     add_shallow(folder, shallow)?;
     // The ref makes the revision one that is kept; written last.
     let refs = folder.join("refs/pintle");
@@ -127,7 +125,8 @@ pub(super) fn has(folder: &Path, revision: Revision) -> bool {
 pub(super) fn commit(folder: &Path, revision: Revision, url: &str) -> Result<CommitInfo, Problem> {
     let repo = open(folder).map_err(|error| absent(url, revision, &error))?;
     let commit = repo.find_commit(id(revision)).map_err(|error| absent(url, revision, &error.to_string()))?;
-    let broken = |error: String| Problem::new(Reason::SourceError, format!("{url}: commit {revision}: {error}"));
+    let broken =
+        |error: String| Problem::new(Reason::SourceError, format!("{url}: commit {revision}: {error}"));
     let author = commit.author().map_err(|error| broken(error.to_string()))?.name.to_string();
     let seconds = commit.time().map_err(|error| broken(error.to_string()))?.seconds;
     let subject = commit.message_raw_sloppy().lines().next().unwrap_or_default().to_str_lossy().into_owned();
@@ -166,7 +165,8 @@ impl Walk<'_> {
         if path.is_empty() {
             queue.push_back((String::new(), self.root.id, gix::object::tree::EntryKind::Tree));
         } else {
-            let found = self.root.lookup_entry_by_path(path).map_err(|error| self.broken(&error.to_string()))?;
+            let found =
+                self.root.lookup_entry_by_path(path).map_err(|error| self.broken(&error.to_string()))?;
             let Some(entry) = found else { return Ok(false) };
             queue.push_back((path.to_owned(), entry.object_id(), entry.mode().kind()));
         }
@@ -223,11 +223,14 @@ impl Walk<'_> {
         // The size is known before the content is read.
         let size = self.repo.find_header(id).map_err(|error| self.broken(&error.to_string()))?.size();
         if size > limits::BLOB_MAX_BYTES as u64 {
-            return Err(self.too_much(&format!("{path} has {size} bytes, more than {}", limits::BLOB_MAX_BYTES)));
+            return Err(
+                self.too_much(&format!("{path} has {size} bytes, more than {}", limits::BLOB_MAX_BYTES))
+            );
         }
         self.bytes += usize::try_from(size).unwrap_or(usize::MAX);
         if self.bytes > 10 * limits::DIRECTORY_MAX_BYTES {
-            return Err(self.too_much(&format!("more than {} bytes below its path", 10 * limits::DIRECTORY_MAX_BYTES)));
+            return Err(self
+                .too_much(&format!("more than {} bytes below its path", 10 * limits::DIRECTORY_MAX_BYTES)));
         }
         let object = self.repo.find_object(id).map_err(|error| self.broken(&error.to_string()))?;
         Ok(object.detach().data)
@@ -298,7 +301,10 @@ impl Walk<'_> {
     }
 
     fn broken(&self, error: &str) -> Problem {
-        Problem::new(Reason::SourceError, format!("{} at {}: the cache is damaged: {error}", self.url, self.revision))
+        Problem::new(
+            Reason::SourceError,
+            format!("{} at {}: the cache is damaged: {error}", self.url, self.revision),
+        )
     }
 
     fn too_much(&self, what: &str) -> Problem {
@@ -343,7 +349,8 @@ fn resolve_link(path: &str, target: &str) -> Option<String> {
 
 /// Opens without looking at any configuration outside the cache.
 fn open(folder: &Path) -> Result<gix::Repository, String> {
-    gix::open_opts(folder, gix::open::Options::isolated().open_path_as_is(true)).map_err(|error| error.to_string())
+    gix::open_opts(folder, gix::open::Options::isolated().open_path_as_is(true))
+        .map_err(|error| error.to_string())
 }
 
 fn id(revision: Revision) -> gix::ObjectId {

@@ -34,7 +34,10 @@ impl Remote {
             }));
         if let Some(pem) = &settings.ca_pem {
             let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| {
-                Problem::new(Reason::InvalidConfig, format!("the CA file of {} is no PEM: {error}", settings.url_prefix))
+                Problem::new(
+                    Reason::InvalidConfig,
+                    format!("the CA file of {} is no PEM: {error}", settings.url_prefix),
+                )
             })?;
             if certificates.is_empty() {
                 let text = format!("the CA file of {} holds no certificate", settings.url_prefix);
@@ -58,13 +61,18 @@ impl Remote {
     /// The same client for another repository below the same prefix.
     pub(super) fn to(&self, url: &str) -> Result<Self, Problem> {
         let invalid = |what: &str| Problem::new(Reason::InvalidSpecError, format!("repoURL {what}"));
-        let parsed = reqwest::Url::parse(url).map_err(|error| invalid(&format!("{url:?} is no URL: {error}")))?;
+        let parsed =
+            reqwest::Url::parse(url).map_err(|error| invalid(&format!("{url:?} is no URL: {error}")))?;
         if parsed.password().is_some() || !parsed.username().is_empty() {
             // Not printed: the text may hold a password.
-            return Err(invalid("holds a user or password; put them into repositories: of the configuration"));
+            return Err(invalid(
+                "holds a user or password; put them into repositories: of the configuration",
+            ));
         }
         if parsed.scheme() != "https" {
-            return Err(invalid(&format!("{url:?} is not https://: other transports are not supported by this version")));
+            return Err(invalid(&format!(
+                "{url:?} is not https://: other transports are not supported by this version"
+            )));
         }
         Ok(Self { url: url.trim_end_matches('/').to_owned(), ..self.clone() })
     }
@@ -94,22 +102,37 @@ impl Remote {
         let problem = |reason, what: String| Err(Problem::new(reason, format!("{}: {what}", self.url)));
         match status {
             StatusCode::OK => {
-                let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("");
+                let kind = response
+                    .headers()
+                    .get("content-type")
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or("");
                 if kind.starts_with("application/x-git-upload-pack-result") {
                     return Ok(response);
                 }
                 problem(Reason::GitNotFound, format!("the server answers with {kind:?}, which is not git"))
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let sent = if self.secret.is_some() { "the credentials are refused" } else { "credentials are needed" };
+                let sent = if self.secret.is_some() {
+                    "the credentials are refused"
+                } else {
+                    "credentials are needed"
+                };
                 problem(Reason::GitUnauthorized, format!("{sent} (HTTP {})", status.as_u16()))
             }
             StatusCode::NOT_FOUND | StatusCode::GONE => {
                 problem(Reason::GitNotFound, format!("there is no repository (HTTP {})", status.as_u16()))
             }
             _ if status.is_redirection() => {
-                let to = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or("elsewhere");
-                problem(Reason::GitNotFound, format!("the server redirects to another host ({to}); write that URL"))
+                let to = response
+                    .headers()
+                    .get("location")
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or("elsewhere");
+                problem(
+                    Reason::GitNotFound,
+                    format!("the server redirects to another host ({to}); write that URL"),
+                )
             }
             _ => problem(Reason::GitUnreachable, format!("the server answers HTTP {}", status.as_u16())),
         }
@@ -119,10 +142,15 @@ impl Remote {
     pub(super) fn failed(&self, error: &reqwest::Error) -> Problem {
         let text = chain(error);
         let lower = text.to_lowercase();
-        if lower.contains("certificate") || lower.contains("unknownissuer") || lower.contains("invalid peer") {
+        if lower.contains("certificate") || lower.contains("unknownissuer") || lower.contains("invalid peer")
+        {
             return Problem::new(
                 Reason::GitCertificate,
-                format!("{}: the server's certificate is not trusted: {text}; the clock says {}", self.url, jiff::Timestamp::now()),
+                format!(
+                    "{}: the server's certificate is not trusted: {text}; the clock says {}",
+                    self.url,
+                    jiff::Timestamp::now()
+                ),
             );
         }
         Problem::new(Reason::GitUnreachable, format!("{} cannot be reached: {text}", self.url))

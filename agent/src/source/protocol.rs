@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn head_is_resolved_by_name() {
-        let refs: Vec<Ref> = read_ref(format!("{ONE} HEAD symref-target:refs/heads/main\n").as_bytes()).into_iter().collect();
+        let refs: Vec<Ref> =
+            read_ref(format!("{ONE} HEAD symref-target:refs/heads/main\n").as_bytes()).into_iter().collect();
         assert_eq!(pick(&refs, "HEAD").unwrap().revision.to_string(), ONE);
         assert_eq!(pick(&refs, "").unwrap().revision.to_string(), ONE);
     }

@@ -42,7 +42,13 @@ impl Codec {
         Digest::of_parts([&self.key[..], purpose]).as_bytes().to_vec()
     }
 
-    pub(super) fn seal_head(&self, table: Table, key: &str, chunks: u32, first: &[u8]) -> Result<Vec<u8>, Problem> {
+    pub(super) fn seal_head(
+        &self,
+        table: Table,
+        key: &str,
+        chunks: u32,
+        first: &[u8],
+    ) -> Result<Vec<u8>, Problem> {
         let mut plain = chunks.to_be_bytes().to_vec();
         plain.extend_from_slice(first);
         self.seal(&head_key(table, key), &plain)
@@ -79,11 +85,15 @@ impl Codec {
         if *version != VERSION {
             return Err(damaged(name, "its version is unknown"));
         }
-        let Some((sum, rest)) = rest.split_first_chunk::<4>() else { return Err(damaged(name, "it is too short")) };
+        let Some((sum, rest)) = rest.split_first_chunk::<4>() else {
+            return Err(damaged(name, "it is too short"));
+        };
         if crc32c::crc32c(rest) != u32::from_be_bytes(*sum) {
             return Err(damaged(name, "its checksum is wrong"));
         }
-        let Some((nonce, sealed)) = rest.split_first_chunk::<24>() else { return Err(damaged(name, "it is too short")) };
+        let Some((nonce, sealed)) = rest.split_first_chunk::<24>() else {
+            return Err(damaged(name, "it is too short"));
+        };
         self.cipher
             .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: name })
             .map_err(|_| damaged(name, "its key is another one (was the key file replaced?)"))

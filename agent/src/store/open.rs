@@ -39,7 +39,9 @@ impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fresh => f.write_str("the store is new"),
-            Self::SnapshotsMovedAside => f.write_str("damaged snapshot files of the store were moved aside; no data was lost"),
+            Self::SnapshotsMovedAside => {
+                f.write_str("damaged snapshot files of the store were moved aside; no data was lost")
+            }
             Self::Quarantined { to, cause } => {
                 write!(f, "the store was damaged and moved to {}: {cause}", to.display())
             }
@@ -113,7 +115,10 @@ pub(super) fn open_sled(path: &Path) -> Result<sled::Db, SledFailure> {
         Ok(Err(sled::Error::Io(error))) => Err(SledFailure::Io(error)),
         Ok(Err(error)) => Err(SledFailure::Corrupt(error.to_string())),
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
             Err(SledFailure::Corrupt(text.unwrap_or("a panic inside the database").to_owned()))
         }
     }
@@ -154,9 +159,10 @@ fn reopen(db_path: &Path) -> Result<sled::Db, Problem> {
     match open_sled(db_path) {
         Ok(db) => Ok(db),
         Err(SledFailure::Io(error)) => Err(io(db_path, "open", &error)),
-        Err(SledFailure::Corrupt(text)) => {
-            Err(Problem::new(Reason::StoreError, format!("a new store at {} cannot be opened: {text}", db_path.display())))
-        }
+        Err(SledFailure::Corrupt(text)) => Err(Problem::new(
+            Reason::StoreError,
+            format!("a new store at {} cannot be opened: {text}", db_path.display()),
+        )),
     }
 }
 
@@ -181,7 +187,8 @@ fn move_aside(path: &Path) -> Result<PathBuf, Problem> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|other| {
-            *other != to && other.file_name().is_some_and(|name| name.to_string_lossy().starts_with("quarantine-"))
+            *other != to
+                && other.file_name().is_some_and(|name| name.to_string_lossy().starts_with("quarantine-"))
         })
         .collect();
     others.sort();
@@ -218,7 +225,10 @@ fn check(store: &Store) -> Result<(), Problem> {
     {
         return Err(Problem::new(
             Reason::StoreNewer,
-            format!("the store at {} has schema {schema}, and this version knows {SCHEMA}", store.path().display()),
+            format!(
+                "the store at {} has schema {schema}, and this version knows {SCHEMA}",
+                store.path().display()
+            ),
         ));
     }
     for table in Table::ALL {
@@ -285,7 +295,8 @@ fn read_key(options: &Options) -> Result<[u8; 32], Problem> {
         Ok(bytes) if options.key_file.is_some() => {
             // A credential may have any length from 32 bytes on.
             if bytes.len() < 32 {
-                let text = format!("the key {} has {} bytes; at least 32 are needed", path.display(), bytes.len());
+                let text =
+                    format!("the key {} has {} bytes; at least 32 are needed", path.display(), bytes.len());
                 return Err(Problem::new(Reason::StoreError, text));
             }
             Ok(*pintle_model::Digest::of(&bytes).as_bytes())
@@ -294,14 +305,17 @@ fn read_key(options: &Options) -> Result<[u8; 32], Problem> {
             let text = format!("the key {} has {} bytes and must have 32", path.display(), bytes.len());
             Problem::new(Reason::StoreError, text)
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.key_file.is_none() => make_key(&own),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.key_file.is_none() => {
+            make_key(&own)
+        }
         Err(error) => Err(io(&path, "read", &error)),
     }
 }
 
 fn make_key(path: &Path) -> Result<[u8; 32], Problem> {
     let mut key = [0_u8; 32];
-    getrandom::fill(&mut key).map_err(|error| Problem::new(Reason::StoreError, format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut key)
+        .map_err(|error| Problem::new(Reason::StoreError, format!("no random numbers: {error}")))?;
     let temporary = path.with_extension("new");
     let written = OpenOptions::new()
         .write(true)

@@ -62,15 +62,31 @@ impl<'l> Builder<'l> {
         Ok(())
     }
 
-    pub(crate) fn begin_sequence(&mut self, span: Span, tag: Option<Arc<str>>, anchor: usize) -> Result<(), Error> {
+    pub(crate) fn begin_sequence(
+        &mut self,
+        span: Span,
+        tag: Option<Arc<str>>,
+        anchor: usize,
+    ) -> Result<(), Error> {
         self.begin(span, tag, anchor, Content::Sequence(Vec::new()))
     }
 
-    pub(crate) fn begin_mapping(&mut self, span: Span, tag: Option<Arc<str>>, anchor: usize) -> Result<(), Error> {
+    pub(crate) fn begin_mapping(
+        &mut self,
+        span: Span,
+        tag: Option<Arc<str>>,
+        anchor: usize,
+    ) -> Result<(), Error> {
         self.begin(span, tag, anchor, Content::Mapping(Vec::new(), None))
     }
 
-    fn begin(&mut self, span: Span, tag: Option<Arc<str>>, anchor: usize, content: Content) -> Result<(), Error> {
+    fn begin(
+        &mut self,
+        span: Span,
+        tag: Option<Arc<str>>,
+        anchor: usize,
+        content: Content,
+    ) -> Result<(), Error> {
         let cost = Cost { nodes: 1, bytes: 0, height: 0 };
         self.charge(span, Cost { height: 1, ..cost })?;
         self.stack.push(Frame { span, tag, anchor, cost, content });

@@ -4,7 +4,10 @@
 use std::cell::RefCell;
 
 use serde::de::value::StringDeserializer;
-use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer as _, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, IntoDeserializer as _, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
+};
 
 use crate::error::{Error, Path, nearest};
 use crate::node::{Node, NodeKind, Span};
@@ -47,7 +50,13 @@ impl de::Error for Error {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let near = nearest(field, expected.iter().copied());
         let hint = near.map_or_else(
-            || if expected.is_empty() { String::new() } else { format!("; known are {}", expected.join(", ")) },
+            || {
+                if expected.is_empty() {
+                    String::new()
+                } else {
+                    format!("; known are {}", expected.join(", "))
+                }
+            },
             |near| format!("; did you mean {near:?}?"),
         );
         Self::syntax(0, 0, format!("unknown field {field:?}{hint}"))
@@ -110,10 +119,12 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
                 Scalar::Bool(flag) => visitor.visit_bool(flag),
                 Scalar::Int(number) => visitor.visit_i64(number),
                 Scalar::Uint(number) => visitor.visit_u64(number),
-                Scalar::Float(number) => match crate::value::json_number(number).and_then(|number| number.as_i64()) {
-                    Some(whole) => visitor.visit_i64(whole),
-                    None => visitor.visit_f64(number),
-                },
+                Scalar::Float(number) => {
+                    match crate::value::json_number(number).and_then(|number| number.as_i64()) {
+                        Some(whole) => visitor.visit_i64(whole),
+                        None => visitor.visit_f64(number),
+                    }
+                }
                 Scalar::Text(text) => visitor.visit_string(text),
             },
             NodeKind::Sequence(items) => visitor.visit_seq(Items { parent: self, items, next: 0 }),
@@ -224,7 +235,8 @@ fn merged<'a>(entries: &'a [(Node, Node)], path: &Path<'_>) -> Result<Vec<(Strin
         }
         let name = key_text(key, path)?;
         if let Some((_, first, _)) = found.iter().find(|(known, _, _)| *known == name) {
-            let message = format!("the key {name:?} stands twice (lines {} and {})", first.line, key.span.line);
+            let message =
+                format!("the key {name:?} stands twice (lines {} and {})", first.line, key.span.line);
             return Err(Error::new(key.span, path, message));
         }
         found.push((name, key.span, value));
@@ -313,4 +325,3 @@ impl<'de> VariantAccess<'de> for Unit {
         Err(de::Error::custom("expected a plain word"))
     }
 }
-

@@ -106,7 +106,9 @@ fn scalar(text: &mut String, string: &str, indent: usize) {
 fn is_ambiguous(string: &str) -> bool {
     let base60 = string.contains(':')
         && string.bytes().next().is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+'))
-        && string.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'_' | b'-' | b'+'));
+        && string
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'_' | b'-' | b'+'));
     let date = string.len() >= 8
         && string.bytes().take(4).all(|byte| byte.is_ascii_digit())
         && string.as_bytes().get(4) == Some(&b'-')
@@ -118,7 +120,8 @@ fn is_plain(string: &str) -> bool {
     let Some(first) = string.chars().next() else { return false };
     let indicator = "-?:,[]{}#&*!|>'\"%@` ";
     let first_ok = !indicator.contains(first)
-        || (matches!(first, '-' | '?' | ':') && string.chars().nth(1).is_some_and(|next| !next.is_whitespace()));
+        || (matches!(first, '-' | '?' | ':')
+            && string.chars().nth(1).is_some_and(|next| !next.is_whitespace()));
     first_ok
         && !string.starts_with("---")
         && !string.starts_with("...")

@@ -52,7 +52,9 @@ impl<'t> Reader<'t> {
 fn feed(value: &Value, span: Span, builder: &mut Builder<'_>) -> Result<(), Error> {
     match value {
         Value::Null => builder.scalar(span, "null", Style::Plain, None, 0),
-        Value::Bool(flag) => builder.scalar(span, if *flag { "true" } else { "false" }, Style::Plain, None, 0),
+        Value::Bool(flag) => {
+            builder.scalar(span, if *flag { "true" } else { "false" }, Style::Plain, None, 0)
+        }
         Value::Number(number) => builder.scalar(span, &number.to_string(), Style::Plain, None, 0),
         Value::String(text) => builder.scalar(span, text, Style::DoubleQuoted, None, 0),
         Value::Array(items) => {

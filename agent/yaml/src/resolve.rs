@@ -21,7 +21,9 @@ pub(crate) fn plain(text: &str) -> Scalar {
         return Scalar::Null;
     }
     match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => return Scalar::Bool(true),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => {
+            return Scalar::Bool(true);
+        }
         "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => {
             return Scalar::Bool(false);
         }
@@ -92,5 +94,6 @@ fn is_float(text: &str) -> bool {
         Some((whole, fraction)) => digits(whole) && (fraction.is_empty() || digits(fraction)),
         None => digits(mantissa),
     };
-    mantissa_ok && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+    mantissa_ok
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
 }

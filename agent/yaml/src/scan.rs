@@ -10,7 +10,11 @@ use crate::node::{Node, Span, Style};
 
 /// The document in `text`, none where there is only white space and comments. `first_line` is the line of the
 /// stream on which `text` begins.
-pub(crate) fn document(text: &str, first_line: u32, builder: &mut Builder<'_>) -> Result<Option<Node>, Error> {
+pub(crate) fn document(
+    text: &str,
+    first_line: u32,
+    builder: &mut Builder<'_>,
+) -> Result<Option<Node>, Error> {
     let at = |mark: Marker| Span {
         line: u32::try_from(mark.line().max(1) - 1).unwrap_or(u32::MAX).saturating_add(first_line),
         column: u32::try_from(mark.col() + 1).unwrap_or(u32::MAX),

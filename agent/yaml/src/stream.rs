@@ -114,7 +114,8 @@ fn chunks(text: &str) -> Result<Vec<(&str, u32)>, Error> {
 
 fn decode<'t>(bytes: &'t [u8], limits: &Limits) -> Result<&'t str, Error> {
     if bytes.len() > limits.max_bytes {
-        let message = format!("{} bytes, but at most {} are read; split the file", bytes.len(), limits.max_bytes);
+        let message =
+            format!("{} bytes, but at most {} are read; split the file", bytes.len(), limits.max_bytes);
         return Err(Error::syntax(0, 0, message));
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {

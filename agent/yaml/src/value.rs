@@ -39,7 +39,12 @@ impl Resolver<'_> {
     }
 
     /// In document order: a merge after an explicit key overrides it, as go-yaml v2 does.
-    fn mapping(&mut self, entries: &[(Node, Node)], path: &Path<'_>, map: &mut Map<String, Value>) -> Result<(), Error> {
+    fn mapping(
+        &mut self,
+        entries: &[(Node, Node)],
+        path: &Path<'_>,
+        map: &mut Map<String, Value>,
+    ) -> Result<(), Error> {
         let mut own: Vec<String> = Vec::new();
         for (key, value) in entries {
             if is_merge(key) {
@@ -79,13 +84,16 @@ impl Resolver<'_> {
                 }
                 Ok(())
             }
-            NodeKind::Scalar(_) => Err(Error::new(node.span, path, "`<<` takes a mapping or a list of mappings")),
+            NodeKind::Scalar(_) => {
+                Err(Error::new(node.span, path, "`<<` takes a mapping or a list of mappings"))
+            }
         }
     }
 }
 
 pub(crate) fn is_merge(key: &Node) -> bool {
-    key.text() == Some("<<") && (key.tag.as_deref() == Some("!!merge") || (key.style == Style::Plain && key.tag.is_none()))
+    key.text() == Some("<<")
+        && (key.tag.as_deref() == Some("!!merge") || (key.style == Style::Plain && key.tag.is_none()))
 }
 
 /// The typed value of a scalar node, by its tag and style.
@@ -94,7 +102,8 @@ pub(crate) fn scalar(node: &Node, path: &Path<'_>) -> Result<Scalar, Error> {
     match node.tag.as_deref() {
         Some("!!str" | "!") => Ok(Scalar::Text(text.to_owned())),
         Some("!!binary") => {
-            let bytes = decode_base64(text).ok_or_else(|| Error::new(node.span, path, "!!binary is not base64"))?;
+            let bytes =
+                decode_base64(text).ok_or_else(|| Error::new(node.span, path, "!!binary is not base64"))?;
             Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned()))
         }
         Some("!!float") => match resolve::plain(text) {
@@ -115,7 +124,11 @@ fn json_scalar(scalar: &Scalar, node: &Node, path: &Path<'_>) -> Result<Value, E
         Scalar::Int(number) => Value::from(*number),
         Scalar::Uint(number) => Value::from(*number),
         Scalar::Float(number) => Value::Number(json_number(*number).ok_or_else(|| {
-            Error::new(node.span, path, "infinity and not-a-number have no place in JSON; put the value in quotes")
+            Error::new(
+                node.span,
+                path,
+                "infinity and not-a-number have no place in JSON; put the value in quotes",
+            )
         })?),
         Scalar::Text(text) => Value::String(text.clone()),
     })

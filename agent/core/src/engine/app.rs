@@ -10,7 +10,8 @@ use pintle_model::{AppKey, Digest, Object, ObjectKey, Problem, Reason, Revision}
 
 use super::event::{Now, RefKey, SyncRequest};
 use super::record::{
-    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, ObjectResult, Phase, Pin, Place, RenderRecord, Trigger,
+    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, ObjectResult, Phase, Pin, Place, RenderRecord,
+    Trigger,
 };
 use super::{Cluster, State};
 use crate::fields::{OwnedSet, Verdict};
@@ -284,7 +285,10 @@ impl App {
 
     /// Does it claim the object: in the render in force, in what git wants, or in a stored wanted set?
     pub fn claims(&self, key: &ObjectKey) -> bool {
-        [&self.desired.git, &self.desired.pin].into_iter().flatten().any(|render| entry_of(render, key).is_some())
+        [&self.desired.git, &self.desired.pin]
+            .into_iter()
+            .flatten()
+            .any(|render| entry_of(render, key).is_some())
     }
 
     /// Does automated sync run (`enabled: null` is on)?

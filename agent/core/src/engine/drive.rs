@@ -73,7 +73,9 @@ fn renders(state: &mut State, fx: &mut Vec<Effect>) {
             continue;
         }
         let Some(known) = app.reference().and_then(|reference| state.refs.get(&reference)) else { continue };
-        let Some(revision) = known.resolved.filter(|revision| known.available == Some(*revision)) else { continue };
+        let Some(revision) = known.resolved.filter(|revision| known.available == Some(*revision)) else {
+            continue;
+        };
         if !source::needs_render(app, Some(revision)) {
             continue;
         }
@@ -131,7 +133,13 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     let request = SyncRequest { by: "automated".to_owned(), prune, ..SyncRequest::default() };
     // A retry is never a hidden selfHeal: without it, what somebody changed meanwhile stays as it is.
     let revert = !retry || app.heals();
-    operation::start(state, key, Start { trigger: Trigger::Automated, request, revert, render, pin: None }, now, fx);
+    operation::start(
+        state,
+        key,
+        Start { trigger: Trigger::Automated, request, revert, render, pin: None },
+        now,
+        fx,
+    );
 }
 
 /// What is gone and no longer wanted by anything needs no entry: it vanished while a pin or an older commit still
@@ -141,7 +149,9 @@ fn forget_gone(state: &mut State, key: &AppKey, fx: &mut Vec<Effect>) {
     let gone: Vec<_> = app
         .objects
         .iter()
-        .filter(|(object, tracked)| matches!(tracked.live, Live::Gone | Live::Foreign(_)) && !app.claims(object))
+        .filter(|(object, tracked)| {
+            matches!(tracked.live, Live::Gone | Live::Foreign(_)) && !app.claims(object)
+        })
         .map(|(object, _)| object.clone())
         .collect();
     if !gone.is_empty() {

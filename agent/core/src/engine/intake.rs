@@ -36,7 +36,12 @@ pub(super) fn apps_loaded(
         }
     }
     for (app, place) in vanished {
-        note(fx, &app, true, format!("application {app} vanished from {place}: it is detached, its objects stay"));
+        note(
+            fx,
+            &app,
+            true,
+            format!("application {app} vanished from {place}: it is detached, its objects stay"),
+        );
     }
     state.file_problems.clear();
     for (app, problem) in problems {
@@ -92,7 +97,9 @@ pub(super) fn rendered(
         }
         return;
     }
-    let Some((_, revision, spec)) = app.desired.in_flight.filter(|(known, _, _)| *known == ticket) else { return };
+    let Some((_, revision, spec)) = app.desired.in_flight.filter(|(known, _, _)| *known == ticket) else {
+        return;
+    };
     app.desired.in_flight = None;
     app.desired.hard = false;
     app.dirty = true;
@@ -121,7 +128,12 @@ pub(super) fn rendered(
             }
         }
         Err(problem) => {
-            note(fx, key, true, format!("{key} cannot be rendered at {}: {}", revision.short(), problem.message));
+            note(
+                fx,
+                key,
+                true,
+                format!("{key} cannot be rendered at {}: {}", revision.short(), problem.message),
+            );
             app.desired.problem = Some(problem);
             app.desired.failed = Some((revision, spec));
         }
@@ -132,7 +144,8 @@ pub(super) fn rendered(
 /// application says `pintle.dev/rollback-until: resume`.
 fn end_pin_by_newer(app: &mut App, record: &RenderRecord, fx: &mut Vec<Effect>) {
     let Some(pin) = &app.holds.pin else { return };
-    let until_resume = app.spec.as_ref().is_some_and(|spec| spec.settings.rollback_until == RollbackUntil::Resume);
+    let until_resume =
+        app.spec.as_ref().is_some_and(|spec| spec.settings.rollback_until == RollbackUntil::Resume);
     if until_resume || record.revision == pin.revision || Some(record.revision) == pin.abandoned {
         return;
     }
@@ -192,7 +205,12 @@ fn adopt_children(
         {
             app.holds.detached = true;
             app.dirty = true;
-            note(fx, &key, true, format!("application {key} left its parent {parent}: it is detached, its objects stay"));
+            note(
+                fx,
+                &key,
+                true,
+                format!("application {key} left its parent {parent}: it is detached, its objects stay"),
+            );
         }
     }
 }
@@ -215,7 +233,10 @@ fn adopt_child(state: &mut State, parent: &AppKey, found: FoundApp, fx: &mut Vec
     };
     match clash.flatten() {
         Some(place) => {
-            let text = format!("{} defines application {key}, which {place} defines already; that one stays", found.place);
+            let text = format!(
+                "{} defines application {key}, which {place} defines already; that one stays",
+                found.place
+            );
             if let Some(app) = state.apps.get_mut(parent) {
                 app.spec_problem = Some(Problem::new(Reason::InvalidSpecError, text.clone()));
             }

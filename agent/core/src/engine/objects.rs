@@ -166,7 +166,14 @@ fn compare(tracked: &Tracked, object: &Object) -> Verdict {
 }
 
 /// Another object has the name: it is left alone, unless nobody owns it and git wants it here.
-fn foreign(state: &mut State, owner: &AppKey, key: &ObjectKey, object: &Object, now: Now, fx: &mut Vec<Effect>) {
+fn foreign(
+    state: &mut State,
+    owner: &AppKey,
+    key: &ObjectKey,
+    object: &Object,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
     let Some(app) = state.apps.get_mut(owner) else { return };
     let claimed = app.claims(key);
     app.dirty = true;
@@ -192,7 +199,8 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
         .filter_map(|key| {
             let owner = state.owners.get(key)?;
             let tracked = state.apps.get(owner)?.objects.get(key)?;
-            let waits = tracked.heal.in_flight.is_some() || tracked.heal.not_before.is_some_and(|at| at > now.mono);
+            let waits =
+                tracked.heal.in_flight.is_some() || tracked.heal.not_before.is_some_and(|at| at > now.mono);
             (!waits).then(|| (owner.clone(), key.clone()))
         })
         .collect();
@@ -333,7 +341,12 @@ pub(super) fn reverted(
     let Some(app) = state.apps.get_mut(owner) else { return };
     let new_set = app.objects.get(key).and_then(|tracked| tracked.set.clone());
     let sets: Vec<&OwnedSet> = [&old_set, &new_set].into_iter().flatten().map(|set| &**set).collect();
-    let differences = before.map_or_else(Vec::new, |before| diff::differences(&before, &applied.answer, &sets));
+    let mut differences =
+        before.map_or_else(Vec::new, |before| diff::differences(&before, &applied.answer, &sets));
+    for manager in differences.iter_mut().filter_map(|difference| difference.manager.as_mut()) {
+        // Some entries carry no time (the scale subresource's): it was done before we saw it.
+        manager.time.get_or_insert(now.wall);
+    }
     if !recreated && differences.is_empty() {
         fx.push(Effect::Report(Report::Reowned { app: owner.clone(), key: key.clone() }));
         return;
@@ -346,7 +359,8 @@ pub(super) fn reverted(
         key: key.clone(),
         differences,
         recreated,
-        took_ms: seen_at.map_or(0, |at| u64::try_from(now.mono.saturating_sub(at).as_millis()).unwrap_or(u64::MAX)),
+        took_ms: seen_at
+            .map_or(0, |at| u64::try_from(now.mono.saturating_sub(at).as_millis()).unwrap_or(u64::MAX)),
     }));
 }
 
@@ -354,9 +368,11 @@ pub(super) fn reverted(
 fn describe(object: &Object, differences: &[diff::Difference]) -> String {
     let lines: Vec<String> = differences
         .iter()
-        .map(|difference| {
-            if object.is_secret() { difference.path.to_string() } else { diff::describe(difference) }
-        })
+        .map(
+            |difference| {
+                if object.is_secret() { difference.path.to_string() } else { diff::describe(difference) }
+            },
+        )
         .collect();
     lines.join("; ")
 }
@@ -375,8 +391,7 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
     record.uid = Some(applied.answer.uid().into());
     record.manifest = Some(applied.manifest);
     record.set = set.as_ref().map(|(digest, _)| *digest);
-    record.projection =
-        set.as_ref().map(|(_, set)| fields::projection_digest(&applied.answer, set));
+    record.projection = set.as_ref().map(|(_, set)| fields::projection_digest(&applied.answer, set));
     record.deleting = false;
     // Found there although it was meant to be created: ours all the same if we knew its UID by then (a revert and
     // a sync met), or if nobody but us ever wrote it (the answer to the first try was lost).

@@ -9,9 +9,7 @@ use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, limits
 use super::app::{App, Live, OpPhase, Operation, Tracked, Verdicts, after};
 use super::effect::{Effect, Parent, Report};
 use super::event::{Applied, Found, Now, SyncRequest};
-use super::record::{
-    HistoryRecord, OperationRecord, Phase, Pin, RenderRecord, ResultCode, Trigger, Write,
-};
+use super::record::{HistoryRecord, OperationRecord, Phase, Pin, RenderRecord, ResultCode, Trigger, Write};
 use super::{State, intake, objects, world};
 use crate::health::Status;
 use crate::plan::{self, Action, Known, Options, Plan, Sighting};
@@ -32,7 +30,8 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
     let id = state.last_operation;
     let Some(app) = state.apps.get_mut(key) else { return id };
     app.dirty = false;
-    let timeout = app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
+    let timeout =
+        app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
     app.operation = Some(Operation {
         id,
         trigger: start.trigger,
@@ -91,7 +90,7 @@ pub fn make_plan(
         fail_on_shared: spec.is_some_and(|spec| spec.sync_options.fails_on_shared_resource()),
         adopt: spec.is_some_and(|spec| spec.settings.adopt),
         limits: state.settings.prune,
-            };
+    };
     let part_of = identity::applyset_id(&state.settings.agent_namespace, &app.key);
     plan::make(&plan::Input {
         app: &app.key,
@@ -146,21 +145,24 @@ pub(super) fn surveyed(
     };
     // Nobody wants it any more, and it has no UID or its watch delivered before it was ours: one look tells.
     let doubtful = plan.deferred.iter().map(|(object, _)| object);
-    let unknown = doubtful
-        .filter(|object| app.objects.get(object).is_some_and(|t| t.record.uid.is_none() || t.live == Live::Unseen));
+    let unknown = doubtful.filter(|object| {
+        app.objects.get(object).is_some_and(|t| t.record.uid.is_none() || t.live == Live::Unseen)
+    });
     fx.extend(unknown.map(|object| Effect::Probe(object.clone())));
     let mut writes = settle(state, key, &plan);
     let Some(app) = state.apps.get_mut(key) else { return };
     app.verdicts = verdicts;
     app.reconciled_at = Some(now.wall);
     let Some(operation) = app.operation.as_mut() else { return };
-    let timeout = app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
+    let timeout =
+        app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
     let waves: BTreeSet<i32> = plan.stages.iter().map(|stage| stage.wave).collect();
     operation.deadline = after(now, timeout.saturating_mul(waves.len().max(1) as u64));
     operation.plan = plan;
     let blocking = refused_applies(operation);
     if shared_fails || (operation.plan.is_empty() && !blocking.is_empty()) {
-        let message = operation.plan.refusals.iter().map(|r| r.message.clone()).collect::<Vec<_>>().join("; ");
+        let message =
+            operation.plan.refusals.iter().map(|r| r.message.clone()).collect::<Vec<_>>().join("; ");
         if !writes.is_empty() {
             state.commit(writes, fx);
         }
@@ -225,9 +227,11 @@ fn settle(state: &mut State, key: &AppKey, plan: &Plan) -> Vec<Write> {
         writes.push(world::forget(state, key, object));
     }
     for (object, uid) in &plan.regained {
-        let entry = state.apps.get(key).and_then(|app| app.operation.as_ref()).and_then(|op| {
-            super::app::entry_of(&op.render, object).cloned()
-        });
+        let entry = state
+            .apps
+            .get(key)
+            .and_then(|app| app.operation.as_ref())
+            .and_then(|op| super::app::entry_of(&op.render, object).cloned());
         let known = state.apps.get(key).and_then(|app| app.objects.get(object)).cloned();
         let Some(mut tracked) = known.or_else(|| entry.as_ref().map(Tracked::reserved)) else { continue };
         tracked.record.uid = Some(uid.clone());
@@ -405,9 +409,9 @@ fn to_wait_for(state: &State, key: &AppKey, stage: usize) -> BTreeSet<ObjectKey>
 /// Healthy (for a CustomResourceDefinition: Established), or not ours to wait for.
 fn is_done(app: &App, key: &ObjectKey) -> bool {
     match app.objects.get(key) {
-        Some(tracked) => {
-            tracked.health().is_some_and(|health| matches!(health.status, Status::Healthy | Status::Suspended))
-        }
+        Some(tracked) => tracked
+            .health()
+            .is_some_and(|health| matches!(health.status, Status::Healthy | Status::Suspended)),
         None => true,
     }
 }
@@ -507,7 +511,9 @@ pub(super) fn step_deleted(
     let Some(operation) = app.operation.as_mut().filter(|operation| operation.id == op) else { return };
     match result {
         Ok(_) => operation.result(object, ResultCode::Pruned, "pruned"),
-        Err(problem) => operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message)),
+        Err(problem) => {
+            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message))
+        }
     }
     let OpPhase::Pruning { stage, pending } = &mut operation.phase else { return };
     pending.remove(object);
@@ -574,13 +580,16 @@ pub(super) fn drive(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effe
             None => "the journal could not be written in time".to_owned(),
         },
         OpPhase::Applying { pending, .. } => format!("no answer in time for {}", list(pending.iter())),
-        OpPhase::Pruning { pending, .. } => format!("no answer in time to the deletion of {}", list(pending.iter())),
+        OpPhase::Pruning { pending, .. } => {
+            format!("no answer in time to the deletion of {}", list(pending.iter()))
+        }
         OpPhase::Waiting { waiting, .. } => {
             let each = waiting.iter().map(|key| {
                 let health = app.objects.get(key).and_then(Tracked::health);
-                health.map_or_else(|| key.to_string(), |health| {
-                    format!("{key} ({:?}: {})", health.status, health.message)
-                })
+                health.map_or_else(
+                    || key.to_string(),
+                    |health| format!("{key} ({:?}: {})", health.status, health.message),
+                )
             });
             format!("not healthy in time: {}", each.take(10).collect::<Vec<_>>().join("; "))
         }
@@ -639,7 +648,10 @@ fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: N
     let mut writes = history(app, operation, phase, &message, now);
     fx.push(Effect::Report(Report::OperationCompleted {
         app: key.clone(),
-        revision: app.last.as_ref().map_or_else(|| pintle_model::Revision::from_bytes([0; 20]), |last| last.revision),
+        revision: app
+            .last
+            .as_ref()
+            .map_or_else(|| pintle_model::Revision::from_bytes([0; 20]), |last| last.revision),
         phase,
         message,
     }));
@@ -686,7 +698,10 @@ fn retry_later(app: &mut App, render: pintle_model::Digest, now: Now) {
 /// one entry and not thousands.
 fn history(app: &mut App, operation: Operation, phase: Phase, message: &str, now: Now) -> Vec<Write> {
     let folded = app.last.as_ref().filter(|last| {
-        phase != Phase::Succeeded && last.phase == phase && last.render == operation.render.id && last.message == message
+        phase != Phase::Succeeded
+            && last.phase == phase
+            && last.render == operation.render.id
+            && last.message == message
     });
     let (id, retries) = match folded {
         Some(last) => (last.id, last.retries + 1),

@@ -59,7 +59,10 @@ fn obstacle(state: &State, app: &App) -> Option<Problem> {
         return Some(problem.clone());
     }
     if state.cluster != Cluster::Ready || state.rebuild != Rebuild::NotNeeded {
-        return Some(Problem::new(Reason::ClusterUnreachable, "the cluster has not been read yet; try again shortly"));
+        return Some(Problem::new(
+            Reason::ClusterUnreachable,
+            "the cluster has not been read yet; try again shortly",
+        ));
     }
     if state.stopping {
         return Some(Problem::new(Reason::Terminated, "the agent is stopping"));
@@ -67,14 +70,19 @@ fn obstacle(state: &State, app: &App) -> Option<Problem> {
     if app.operation.is_some() {
         return Some(Problem::new(
             Reason::Conflict,
-            format!("another operation of {} is already in progress; see `pintle app get {}`", app.key, app.key.name),
+            format!(
+                "another operation of {} is already in progress; see `pintle app get {}`",
+                app.key, app.key.name
+            ),
         ));
     }
     if app.holds.detached {
         return Some(Problem::new(
             Reason::InvalidSpecError,
-            format!("application {} is detached: {} is gone; put it back, or `pintle app delete {} --orphan`",
-                app.key, app.place, app.key.name),
+            format!(
+                "application {} is detached: {} is gone; put it back, or `pintle app delete {} --orphan`",
+                app.key, app.place, app.key.name
+            ),
         ));
     }
     None
@@ -87,14 +95,19 @@ fn sync(
     now: Now,
     fx: &mut Vec<Effect>,
 ) -> Result<Answer, Problem> {
-    let Some(app) = state.apps.get(key) else { return Err(Problem::new(Reason::NoSuch, format!("no application {key}"))) };
+    let Some(app) = state.apps.get(key) else {
+        return Err(Problem::new(Reason::NoSuch, format!("no application {key}")));
+    };
     if let Some(problem) = obstacle(state, app) {
         return Err(problem);
     }
     let Some(render) = app.render().cloned() else {
         let why = app.desired.problem.clone().or_else(|| app.spec_problem.clone());
         return Err(why.unwrap_or_else(|| {
-            Problem::new(Reason::ComparisonError, format!("{key} has no render yet: its source has not been fetched"))
+            Problem::new(
+                Reason::ComparisonError,
+                format!("{key} has no render yet: its source has not been fetched"),
+            )
         }));
     };
     let trigger = Trigger::Requested(request.by.clone());
@@ -110,14 +123,17 @@ fn rollback(
     now: Now,
     fx: &mut Vec<Effect>,
 ) -> Result<Answer, Problem> {
-    let Some(app) = state.apps.get_mut(key) else { return Err(Problem::new(Reason::NoSuch, format!("no application {key}"))) };
+    let Some(app) = state.apps.get_mut(key) else {
+        return Err(Problem::new(Reason::NoSuch, format!("no application {key}")));
+    };
     let current = app.render().map(|render| render.id);
     if current != Some(request.render.id) {
         let abandoned = match &app.holds.pin {
             Some(pin) => pin.abandoned,
             None => app.desired.git.as_ref().map(|git| git.revision),
         };
-        let blocked = obstacle(state, state.apps.get(key).ok_or_else(|| Problem::new(Reason::NoSuch, "gone"))?);
+        let blocked =
+            obstacle(state, state.apps.get(key).ok_or_else(|| Problem::new(Reason::NoSuch, "gone"))?);
         // An unreachable cluster or a running operation refuses the rollback as a whole: a pin without its
         // operation would say something that is not true.
         if let Some(problem) = blocked {
@@ -154,7 +170,9 @@ fn app_ref<'a>(state: &'a State, key: &AppKey) -> Result<&'a App, Problem> {
 }
 
 fn resume(state: &mut State, key: &AppKey, by: &str, fx: &mut Vec<Effect>) -> Result<Answer, Problem> {
-    let Some(app) = state.apps.get_mut(key) else { return Err(Problem::new(Reason::NoSuch, format!("no application {key}"))) };
+    let Some(app) = state.apps.get_mut(key) else {
+        return Err(Problem::new(Reason::NoSuch, format!("no application {key}")));
+    };
     let Some(pin) = app.holds.pin.take() else {
         return Ok(Answer::Done(format!("{key} is not held")));
     };
@@ -173,4 +191,3 @@ fn resume(state: &mut State, key: &AppKey, by: &str, fx: &mut Vec<Effect>) -> Re
     }
     Ok(Answer::Done(format!("{key} follows git again")))
 }
-

@@ -19,9 +19,11 @@ pub fn restore(settings: Settings, records: Records) -> State {
     let mut state = State::new(settings);
     state.rebuild = if records.fresh { Rebuild::Needed } else { Rebuild::NotNeeded };
     state.last_operation = records.last_operation;
-    let sets: BTreeMap<_, _> = records.sets.into_iter().map(|(digest, set)| (digest, Arc::new(set))).collect();
+    let sets: BTreeMap<_, _> =
+        records.sets.into_iter().map(|(digest, set)| (digest, Arc::new(set))).collect();
     state.saved_sets = sets.keys().copied().collect();
-    let renders: BTreeMap<_, _> = records.renders.into_iter().map(|(id, render)| (id, Arc::new(render))).collect();
+    let renders: BTreeMap<_, _> =
+        records.renders.into_iter().map(|(id, render)| (id, Arc::new(render))).collect();
     let mut last = records.last;
     for (key, record) in records.apps {
         let mut app = App::new(key.clone(), record.spec.clone(), record.place.clone());
@@ -45,8 +47,7 @@ pub fn restore(settings: Settings, records: Records) -> State {
     for (key, inventory) in records.inventory {
         for (object, record) in inventory {
             let set = record.set.and_then(|digest| sets.get(&digest).cloned());
-            let tracked =
-                Tracked { record, set, live: Live::Unseen, heal: Heal::default(), unsaved: false };
+            let tracked = Tracked { record, set, live: Live::Unseen, heal: Heal::default(), unsaved: false };
             // In two inventories: whoever wants it has it. The other's entry goes with the next commit.
             if let Some(other) = state.owners.get(&object).cloned() {
                 let wanted = state.apps.get(&key).is_some_and(|app| app.claims(&object));

@@ -85,7 +85,13 @@ pub(super) fn needs_render(app: &super::App, revision: Option<Revision>) -> bool
         || app.desired.git_spec != Some(digest)
 }
 
-pub(super) fn polled(state: &mut State, key: &RefKey, result: Result<Revision, Problem>, now: Now, fx: &mut Vec<Effect>) {
+pub(super) fn polled(
+    state: &mut State,
+    key: &RefKey,
+    result: Result<Revision, Problem>,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
     let wait = next_poll(state, key);
     let Some(known) = state.refs.get_mut(key) else { return };
     match result {

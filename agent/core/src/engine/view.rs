@@ -109,7 +109,8 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
                 sync: object_sync(entry.map(|entry| entry.manifest), tracked, stale),
                 health: object_health(tracked, stale),
                 requires_pruning: entry.is_none() && tracked.is_some(),
-                wave: entry.map_or_else(|| tracked.map_or(0, |tracked| tracked.record.wave), |entry| entry.wave),
+                wave: entry
+                    .map_or_else(|| tracked.map_or(0, |tracked| tracked.record.wave), |entry| entry.wave),
             }
         })
         .collect()
@@ -127,7 +128,9 @@ fn object_sync(wanted: Option<pintle_model::Digest>, tracked: Option<&Tracked>, 
         Live::Unseen => SyncStatus::Unknown,
         // Values are right; only ownership was lost.
         Live::Present { verdict: Verdict::Same | Verdict::Reown, .. } => SyncStatus::Synced,
-        Live::Present { verdict: Verdict::Drifted, .. } | Live::Gone | Live::Foreign(_) => SyncStatus::OutOfSync,
+        Live::Present { verdict: Verdict::Drifted, .. } | Live::Gone | Live::Foreign(_) => {
+            SyncStatus::OutOfSync
+        }
     }
 }
 
@@ -177,7 +180,11 @@ fn app_health(app: &App, resources: &[ResourceView], stale: bool) -> Health {
         Some((_, health)) if health.status == Status::Healthy => health.clone(),
         Some((key, health)) => Health {
             status: health.status,
-            message: if health.message.is_empty() { key.to_string() } else { format!("{key}: {}", health.message) },
+            message: if health.message.is_empty() {
+                key.to_string()
+            } else {
+                format!("{key}: {}", health.message)
+            },
         },
     }
 }
@@ -257,7 +264,10 @@ fn source_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, St
 
 fn cluster_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, String)>) {
     if let Cluster::Lost { problem, since, .. } = &state.cluster {
-        found.push((problem.reason.name(), format!("{} (since {since}): {}", problem.message, problem.reason.hint())));
+        found.push((
+            problem.reason.name(),
+            format!("{} (since {since}): {}", problem.message, problem.reason.hint()),
+        ));
     }
     if let Some(problem) = &state.save_problem {
         found.push((problem.reason.name(), format!("{}: {}", problem.message, problem.reason.hint())));
@@ -285,10 +295,12 @@ fn plan_conditions(app: &App, found: &mut Vec<(&'static str, String)>) {
     }
     let verdicts = &app.verdicts;
     if !verdicts.shared.is_empty() {
-        let names: Vec<String> = verdicts.shared.iter().map(|(key, owner)| format!("{key} belongs to {owner}")).collect();
+        let names: Vec<String> =
+            verdicts.shared.iter().map(|(key, owner)| format!("{key} belongs to {owner}")).collect();
         found.push(("SharedResourceWarning", names.join("; ")));
     }
-    for (reason, name) in [(Reason::OwnedByAnother, "OwnedByAnother"), (Reason::PruneRefused, "PruneRefused")] {
+    for (reason, name) in [(Reason::OwnedByAnother, "OwnedByAnother"), (Reason::PruneRefused, "PruneRefused")]
+    {
         let messages: Vec<&str> =
             verdicts.refusals.iter().filter(|r| r.reason == reason).map(|r| r.message.as_str()).collect();
         if !messages.is_empty() {
@@ -313,7 +325,8 @@ pub(super) fn stamp(state: &mut State, now: Now) {
     let keys: Vec<AppKey> = state.apps.keys().cloned().collect();
     for key in keys {
         let Some(app) = state.apps.get(&key) else { continue };
-        let names: BTreeSet<&'static str> = conditions(state, app).into_iter().map(|found| found.name).collect();
+        let names: BTreeSet<&'static str> =
+            conditions(state, app).into_iter().map(|found| found.name).collect();
         if let Some(app) = state.apps.get_mut(&key) {
             app.since.retain(|name, _| names.contains(name));
             for name in names {

@@ -24,7 +24,11 @@ const SAVE_RETRY: Duration = Duration::from_secs(5);
 
 pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, fx: &mut Vec<Effect>) {
     if let Cluster::Lost { .. } = state.cluster {
-        fx.push(Effect::Report(Report::Note { app: None, text: "the cluster answers again".into(), warning: false }));
+        fx.push(Effect::Report(Report::Note {
+            app: None,
+            text: "the cluster answers again".into(),
+            warning: false,
+        }));
     }
     state.cluster = Cluster::Ready;
     state.incomplete = incomplete;
@@ -106,7 +110,8 @@ pub(super) fn barrier(state: &State, app: &App) -> Option<String> {
         }
         if reference.is_some() && other.reference() == reference {
             let rendered = other.desired.git.as_ref().map(|render| render.revision);
-            let newest = reference.as_ref().and_then(|key| state.refs.get(key)).and_then(|known| known.resolved);
+            let newest =
+                reference.as_ref().and_then(|key| state.refs.get(key)).and_then(|known| known.resolved);
             if rendered != revision && rendered != newest {
                 let commit = revision.map(|revision| revision.short()).unwrap_or_default();
                 return Some(match &other.desired.problem {
@@ -114,7 +119,10 @@ pub(super) fn barrier(state: &State, app: &App) -> Option<String> {
                         "application {} of the same repository cannot be rendered at {commit}: {}",
                         other.key, problem.message
                     ),
-                    None => format!("application {} of the same repository has not rendered {commit} yet", other.key),
+                    None => format!(
+                        "application {} of the same repository has not rendered {commit} yet",
+                        other.key
+                    ),
                 });
             }
         }
@@ -161,16 +169,22 @@ pub(super) fn hand_over(state: &mut State, key: &ObjectKey, from: &AppKey, to: &
     }
     track(state, to, key, tracked);
     // Added before it is removed: a crash in between leaves it in both inventories, never in none.
-    vec![Write::Inventory(to.clone(), key.clone(), Some(record)), Write::Inventory(from.clone(), key.clone(), None)]
+    vec![
+        Write::Inventory(to.clone(), key.clone(), Some(record)),
+        Write::Inventory(from.clone(), key.clone(), None),
+    ]
 }
 
 /// Forgets an application; its objects stay in the cluster, go to applications that want them, and keep our
 /// labels, so that they can be found.
 pub(super) fn orphan(state: &mut State, app: &AppKey, why: &str, fx: &mut Vec<Effect>) {
-    let Some(keys) = state.apps.get(app).map(|app| app.objects.keys().cloned().collect::<Vec<_>>()) else { return };
+    let Some(keys) = state.apps.get(app).map(|app| app.objects.keys().cloned().collect::<Vec<_>>()) else {
+        return;
+    };
     let mut writes = Vec::new();
     for key in &keys {
-        let heir = state.apps.values().find(|other| other.key != *app && other.claims(key)).map(|o| o.key.clone());
+        let heir =
+            state.apps.values().find(|other| other.key != *app && other.claims(key)).map(|o| o.key.clone());
         match heir {
             Some(heir) => writes.extend(hand_over(state, key, app, &heir)),
             None => writes.push(forget(state, app, key)),
@@ -180,7 +194,8 @@ pub(super) fn orphan(state: &mut State, app: &AppKey, why: &str, fx: &mut Vec<Ef
     writes.push(Write::Operation(app.clone(), None));
     writes.push(Write::App(app.clone(), None));
     state.commit(writes, fx);
-    let text = format!("application {app} is forgotten ({why}); its {} objects stay in the cluster", keys.len());
+    let text =
+        format!("application {app} is forgotten ({why}); its {} objects stay in the cluster", keys.len());
     fx.push(Effect::Report(Report::Note { app: Some(app.clone()), text, warning: false }));
     for other in state.apps.values_mut() {
         other.dirty = true;

@@ -10,17 +10,30 @@
 pub(super) fn is_atomic_map(kind: &str, name: &str) -> bool {
     match name {
         // meta/v1 LabelSelector, wherever it stands; Service's and ReplicationController's plain maps.
-        "selector" | "podSelector" | "namespaceSelector" | "labelSelector" | "objectSelector" | "jobSelector"
-        | "clusterSelectors" => true,
+        "selector" | "podSelector" | "namespaceSelector" | "labelSelector" | "objectSelector"
+        | "jobSelector" | "clusterSelectors" => true,
         // core/v1 PodSpec, NodeSelector, NodeSelectorTerm, TopologySelectorTerm.
-        "nodeSelector" | "nodeSelectorTerms" | "requiredDuringSchedulingIgnoredDuringExecution" | "scopeSelector" => {
-            true
-        }
+        "nodeSelector"
+        | "nodeSelectorTerms"
+        | "requiredDuringSchedulingIgnoredDuringExecution"
+        | "scopeSelector" => true,
         // References: LocalObjectReference, ObjectReference, TypedLocalObjectReference, SecretReference, selectors
         // of keys, fields and resources.
-        "configMapKeyRef" | "secretKeyRef" | "fieldRef" | "resourceFieldRef" | "secretRef" | "claimRef" | "targetRef"
-        | "dataSource" | "involvedObject" | "related" | "controllerPublishSecretRef" | "nodePublishSecretRef"
-        | "nodeStageSecretRef" | "roleRef" | "resource" => true,
+        "configMapKeyRef"
+        | "secretKeyRef"
+        | "fieldRef"
+        | "resourceFieldRef"
+        | "secretRef"
+        | "claimRef"
+        | "targetRef"
+        | "dataSource"
+        | "involvedObject"
+        | "related"
+        | "controllerPublishSecretRef"
+        | "nodePublishSecretRef"
+        | "nodeStageSecretRef"
+        | "roleRef"
+        | "resource" => true,
         "parameters" => matches!(kind, "StorageClass" | "VolumeSnapshotClass" | "IngressClass"),
         _ => false,
     }
@@ -29,10 +42,27 @@ pub(super) fn is_atomic_map(kind: &str, name: &str) -> bool {
 /// Lists whose items are owned one by one.
 pub(super) fn is_granular_list(kind: &str, name: &str) -> bool {
     match name {
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumeMounts" | "volumeDevices" | "volumes"
-        | "imagePullSecrets" | "hostAliases" | "topologySpreadConstraints" | "conditions" | "finalizers"
-        | "ownerReferences" | "readinessGates" | "schedulingGates" | "resourceClaims" | "resizePolicy" | "claims"
-        | "podIPs" | "matchConditions" | "variables" => true,
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "env"
+        | "volumeMounts"
+        | "volumeDevices"
+        | "volumes"
+        | "imagePullSecrets"
+        | "hostAliases"
+        | "topologySpreadConstraints"
+        | "conditions"
+        | "finalizers"
+        | "ownerReferences"
+        | "readinessGates"
+        | "schedulingGates"
+        | "resourceClaims"
+        | "resizePolicy"
+        | "claims"
+        | "podIPs"
+        | "matchConditions"
+        | "variables" => true,
         "ports" => !matches!(kind, "NetworkPolicy" | "Endpoints" | "EndpointSlice"),
         "webhooks" => matches!(kind, "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration"),
         "secrets" => kind == "ServiceAccount",

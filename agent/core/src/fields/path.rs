@@ -69,7 +69,9 @@ impl Segment {
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Field(name) if name.contains(['.', '/', '[', ' ']) || name.is_empty() => write!(f, "[{name:?}]"),
+            Self::Field(name) if name.contains(['.', '/', '[', ' ']) || name.is_empty() => {
+                write!(f, "[{name:?}]")
+            }
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => {
                 f.write_str("[")?;

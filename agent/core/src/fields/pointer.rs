@@ -21,7 +21,9 @@ pub(super) fn remove(value: &mut Value, tokens: &[String]) {
             }
         }
         Value::Array(items) => {
-            let Some(index) = first.parse::<usize>().ok().filter(|index| *index < items.len()) else { return };
+            let Some(index) = first.parse::<usize>().ok().filter(|index| *index < items.len()) else {
+                return;
+            };
             if rest.is_empty() {
                 items.remove(index);
             } else {
@@ -38,7 +40,9 @@ pub fn remove_pointers(payload: &mut Object, pointers: &[String]) {
     let mut sorted: Vec<Vec<String>> = pointers.iter().map(|pointer| tokens(pointer)).collect();
     sorted.sort_by(|a, b| natural(b).cmp(&natural(a)));
     let mut value = payload.to_value();
-    for tokens in sorted.iter().filter(|tokens| !matches!(tokens[..], [ref one] if one == "kind" || one == "apiVersion"))
+    for tokens in sorted
+        .iter()
+        .filter(|tokens| !matches!(tokens[..], [ref one] if one == "kind" || one == "apiVersion"))
     {
         remove(&mut value, tokens);
     }

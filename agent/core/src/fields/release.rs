@@ -47,7 +47,8 @@ fn is_below_atomic(fields: &Value, tokens: &[String], value: Option<&Value>) -> 
     if map.is_empty() {
         // A leaf of ours with more path to go. An empty granular container has nothing below that is ours, and
         // then the live value at the path is not ours either.
-        return value.is_some_and(|value| value.as_object().is_some_and(|map| !map.is_empty()) || value.is_array());
+        return value
+            .is_some_and(|value| value.as_object().is_some_and(|map| !map.is_empty()) || value.is_array());
     }
     find(map, first, value).is_some_and(|(segment, below)| {
         is_below_atomic(below, rest, value.and_then(|value| segment.find(value)))

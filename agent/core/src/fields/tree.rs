@@ -98,7 +98,9 @@ impl Node {
             }
             return;
         }
-        let Some(index) = self.children.iter().position(|(segment, _)| names(segment, first, value)) else { return };
+        let Some(index) = self.children.iter().position(|(segment, _)| names(segment, first, value)) else {
+            return;
+        };
         if rest.is_empty() {
             self.children.remove(index);
             return;
@@ -127,7 +129,9 @@ fn leaf_of(value: Option<&Value>, kind: &str, name: Option<&str>) -> Leaf {
     let name = name.unwrap_or_default();
     match value {
         Some(Value::Object(map)) if map.is_empty() && !atomic::is_atomic_map(kind, name) => Leaf::Presence,
-        Some(Value::Array(items)) if items.is_empty() && atomic::is_granular_list(kind, name) => Leaf::Presence,
+        Some(Value::Array(items)) if items.is_empty() && atomic::is_granular_list(kind, name) => {
+            Leaf::Presence
+        }
         _ => whole,
     }
 }

@@ -12,7 +12,9 @@ pub(super) fn definition(live: &Object) -> Health {
     }
     match condition(live, "Established") {
         Some(("True", ..)) => Health::healthy(),
-        Some((_, reason, message)) => Health::progressing(format!("it is not established: {reason} {message}")),
+        Some((_, reason, message)) => {
+            Health::progressing(format!("it is not established: {reason} {message}"))
+        }
         None => Health::progressing("it is not established yet"),
     }
 }
@@ -62,7 +64,9 @@ pub(super) fn by_conditions(live: &Object) -> Health {
                 return Health::degraded(format!("not {name}: {reason} {message}").trim_end().to_owned());
             }
             Some(("Unknown", reason, message)) => {
-                return Health::progressing(format!("{name} is not known: {reason} {message}").trim_end().to_owned());
+                return Health::progressing(
+                    format!("{name} is not known: {reason} {message}").trim_end().to_owned(),
+                );
             }
             _ => {}
         }

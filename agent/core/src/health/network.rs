@@ -18,5 +18,7 @@ pub(super) fn ingress(live: &Object) -> Health {
 }
 
 fn has_address(live: &Object) -> bool {
-    live.at(&["status", "loadBalancer", "ingress"]).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    live.at(&["status", "loadBalancer", "ingress"])
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty())
 }

@@ -138,7 +138,9 @@ pub(super) fn pod(live: &Object) -> Health {
             }
         }
         "Pending" => Health::progressing(
-            condition(live, "PodScheduled").filter(|found| found.0 == "False").map_or("it is pending", |found| found.2),
+            condition(live, "PodScheduled")
+                .filter(|found| found.0 == "False")
+                .map_or("it is pending", |found| found.2),
         ),
         phase => Health::new(Status::Unknown, format!("unknown phase {phase:?}")),
     }
@@ -147,7 +149,10 @@ pub(super) fn pod(live: &Object) -> Health {
 pub(super) fn autoscaler(live: &Object) -> Health {
     for name in ["AbleToScale", "ScalingActive"] {
         if let Some(("False", reason, message)) = condition(live, name)
-            && matches!(reason, "FailedGetScale" | "FailedUpdateScale" | "InvalidSelector" | "FailedGetResourceMetric")
+            && matches!(
+                reason,
+                "FailedGetScale" | "FailedUpdateScale" | "InvalidSelector" | "FailedGetResourceMetric"
+            )
         {
             return Health::degraded(format!("{reason}: {message}"));
         }
