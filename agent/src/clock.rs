@@ -40,7 +40,7 @@ impl Clock {
         let (_, offset) = self.offsets();
         let wait = mono.saturating_sub(self.start.elapsed() + Duration::from_secs(offset));
         // A year is as good as never, and `Instant` cannot hold `Duration::MAX`.
-        tokio::time::Instant::now() + wait.min(Duration::from_secs(365 * 24 * 3_600))
+        tokio::time::Instant::now() + wait.min(Duration::from_hours(8760))
     }
 
     /// Can the clock be moved from outside? Then timers have to be looked at again now and then.

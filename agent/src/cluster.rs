@@ -144,7 +144,7 @@ impl Cluster {
         accept: &str,
     ) -> Result<Answer, ApiFailure> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let request = self.build(method, path, body, accept)?;
+        let request = Self::build(method, path, body, accept)?;
         let deadline = Duration::from_secs(limits::API_TIMEOUT_SECS);
         match tokio::time::timeout(deadline, self.exchange(request)).await {
             Ok(result) => result,
@@ -174,7 +174,6 @@ impl Cluster {
     }
 
     fn build(
-        &self,
         method: Method,
         path: &str,
         body: Option<(&str, Vec<u8>)>,

@@ -141,7 +141,7 @@ impl Pipeline {
         match effect {
             Effect::Poll(key) => self.spawn(|this| async move { source::poll(&this, key).await }),
             Effect::Fetch(key, revision) => {
-                self.spawn(move |this| async move { source::fetch(&this, key, revision).await })
+                self.spawn(move |this| async move { source::fetch(&this, key, revision).await });
             }
             Effect::Render { app, spec, revision, ticket } => {
                 self.spawn(
@@ -174,7 +174,7 @@ impl Pipeline {
                 );
             }
             Effect::Parent(parent) => {
-                self.spawn(|this| async move { inventory::write_parent_again(&this, parent).await })
+                self.spawn(|this| async move { inventory::write_parent_again(&this, parent).await });
             }
             Effect::Report(told) => self.report(told),
             Effect::Answer { ticket, result } => self.answer(ticket, result),

@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         if object.group() == "argoproj.io" && matches!(object.kind(), "Application" | "AppProject") {
             return self.add_child(desired);
         }
-        self.refuse_unbuilt(object, &desired.origin)?;
+        Self::refuse_unbuilt(object, &desired.origin)?;
         let key = self.settle(object);
         let entry = self.entry(&key, &desired)?;
         let payload = self.payload(desired.object, &key);
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Hooks come with a later version: never silently applied as plain objects.
-    fn refuse_unbuilt(&self, object: &Object, origin: &Origin) -> Result<(), Problem> {
+    fn refuse_unbuilt(object: &Object, origin: &Origin) -> Result<(), Problem> {
         for annotation in [names::HOOK, names::HELM_HOOK] {
             if object.annotation(annotation).is_some() {
                 return Err(render_error(format!(

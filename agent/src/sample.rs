@@ -136,6 +136,8 @@ pub(crate) fn history() -> api::History {
         deploy_started_at: None,
         initiated_by: api::InitiatedBy { username: by.into(), automated: by.is_empty() },
         source: json!({"repoURL": "https://git.example/fleet.git", "targetRevision": "main"}),
+        phase: api::OperationPhase::Succeeded,
+        ..Default::default()
     };
     api::History {
         app: shop(),

@@ -175,7 +175,7 @@ impl Store {
     /// A record.
     pub fn get<T: DeserializeOwned>(&self, table: Table, key: &str) -> Result<Option<T>, Problem> {
         match self.plain(table, key)? {
-            Some(bytes) => self.decode(table, key, &bytes).map(Some),
+            Some(bytes) => Self::decode(table, key, &bytes).map(Some),
             None => Ok(None),
         }
     }
@@ -373,7 +373,7 @@ impl Store {
         )
     }
 
-    fn decode<T: DeserializeOwned>(&self, table: Table, key: &str, bytes: &[u8]) -> Result<T, Problem> {
+    fn decode<T: DeserializeOwned>(table: Table, key: &str, bytes: &[u8]) -> Result<T, Problem> {
         ciborium::from_reader(bytes).map_err(|error| {
             Problem::new(
                 Reason::StoreError,

@@ -1,6 +1,8 @@
 //! The main job as a story: pull a pinned revision, sync it, hold it, also when cut off. `make demo` shows it, and
 //! `make test` runs it. Exit code 0 only if everything held.
 
+#![allow(clippy::print_stdout, reason = "the demo tells a story on the terminal")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

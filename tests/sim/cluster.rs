@@ -53,7 +53,9 @@ impl FakeCluster {
                     ));
                 }
             },
-            Expect::Absent => (None, live.as_ref().map(|_| Adopted::Changed)),
+            Expect::Absent => {
+                (None, live.as_ref().filter(|live| adopt::has_foreign_fields(live)).map(|_| Adopted::Changed))
+            }
             Expect::Look => {
                 let decision = adopt::decide(
                     live.as_ref(),
@@ -73,6 +75,11 @@ impl FakeCluster {
             }
         };
         let created = live.is_none();
+        let mut payload = payload.clone();
+        if adopted.is_some() || apply.adopted != Adopted::No {
+            payload.set_annotation(names::ADOPTED_ANNOTATION, "changed");
+        }
+        let payload = &payload;
         let mut next = live.clone().unwrap_or_else(|| {
             let mut fresh = payload.clone();
             self.next_uid += 1;
@@ -154,6 +161,9 @@ impl FakeCluster {
         self.next_uid += 1;
         let uid = format!("uid-{}", self.next_uid);
         object.metadata_mut().insert("uid".into(), json!(uid));
+        let entry = json!([{"manager": "person", "operation": "Update", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {"f:a": {}, "f:person": {}}}}]);
+        object.metadata_mut().insert("managedFields".into(), entry);
         self.foreign.insert(uid);
         self.store(key, object, None);
     }

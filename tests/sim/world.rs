@@ -78,7 +78,7 @@ fn settings() -> Settings {
         mode: Mode::Run,
         agent_id: AGENT.into(),
         agent_namespace: NAMESPACE.into(),
-        poll_interval: Duration::from_secs(180),
+        poll_interval: Duration::from_mins(3),
         poll_jitter: Duration::from_secs(30),
         prune: PruneLimits { max_share: 1.0, max_small: 1_000 },
     }
@@ -169,6 +169,7 @@ impl World {
         self.event(Event::AppsLoaded { apps, held: BTreeSet::new(), problems: Vec::new() });
     }
 
+    #[allow(clippy::unused_self, reason = "reads as a property of the world")]
     pub fn app_keys(&self) -> Vec<AppKey> {
         vec![AppKey::new("argocd", "one"), AppKey::new("argocd", "two")]
     }
@@ -539,7 +540,7 @@ impl World {
                 Write::Operation(key, Some(record)) => drop(disk.operations.insert(key, record)),
                 Write::Operation(key, None) => drop(disk.operations.remove(&key)),
                 Write::History(key, record) => {
-                    drop(disk.history.entry(key).or_default().insert(record.id, record))
+                    drop(disk.history.entry(key).or_default().insert(record.id, record));
                 }
                 Write::DropHistory(key, ids) => {
                     for id in ids {
@@ -568,7 +569,10 @@ impl World {
                     manifest: None,
                     set: set.as_ref().map(|set| set.digest()),
                     projection: set.as_ref().map(|set| fields::projection_digest(object, set)),
-                    adopted: pintle_core::engine::record::Adopted::No,
+                    adopted: match object.annotation(names::ADOPTED_ANNOTATION) {
+                        Some(_) => pintle_core::engine::record::Adopted::Changed,
+                        None => pintle_core::engine::record::Adopted::No,
+                    },
                     keep: false,
                     wave: 0,
                     deleting: false,

@@ -90,6 +90,17 @@ impl Agent {
         child.wait().is_ok_and(|status| status.success())
     }
 
+    /// Has the service ended by itself?
+    pub fn has_ended(&mut self) -> bool {
+        match self.service.as_mut().map(Child::try_wait) {
+            Some(Ok(Some(_))) => {
+                self.service = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
     pub fn pid(&self) -> Option<u32> {
         self.service.as_ref().map(Child::id)
     }
@@ -130,15 +141,10 @@ impl Agent {
     pub fn conditions(&self, name: &str) -> String {
         let app = self.app(name).unwrap_or_default();
         let list = app.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        list.iter()
-            .map(|found| {
-                format!(
-                    "{}: {}\n",
-                    found["type"].as_str().unwrap_or(""),
-                    found["message"].as_str().unwrap_or("")
-                )
-            })
-            .collect()
+        let text = |found: &Value, name: &str| found[name].as_str().unwrap_or("").to_owned();
+        let lines: Vec<String> =
+            list.iter().map(|found| format!("{}: {}", text(found, "type"), text(found, "message"))).collect();
+        lines.join("\n")
     }
 
     pub fn log(&self) -> String {

@@ -43,7 +43,7 @@ pub fn decide(
 ) -> Decision {
     let Some(found) = found else { return Decision::Create };
     let uid = found.uid().to_owned();
-    if is_ours(found, part_of, tracking_id) {
+    if is_ours(found, part_of, tracking_id) || is_left_behind(found, agent) {
         return Decision::Update(uid);
     }
     match owner_mark(found, agent) {
@@ -105,6 +105,16 @@ pub fn owner_mark(object: &Object, agent: &Agent<'_>) -> Option<String> {
         }
     }
     None
+}
+
+/// Did another application of this agent make it (moved in git, or its application was forgotten)? Then it is taken
+/// over as ours, and is no adoption of somebody else's object.
+fn is_left_behind(object: &Object, agent: &Agent<'_>) -> bool {
+    object.label(names::AGENT_LABEL).is_none_or(|id| id == agent.id)
+        && object.label(names::PART_OF_LABEL).is_some()
+        && left_by(object, agent).as_deref() == object.label(names::PART_OF_LABEL)
+        && has_our_apply_entry(object)
+        && !has_owner_references(object)
 }
 
 /// The ApplySet id that belongs to the application named in the tracking id.

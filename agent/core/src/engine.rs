@@ -220,12 +220,12 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     match event {
         Event::Tick => {}
         Event::AppsLoaded { apps, held, problems } => {
-            intake::apps_loaded(state, apps, &held, problems, now, &mut fx)
+            intake::apps_loaded(state, apps, &held, problems, now, &mut fx);
         }
         Event::Polled(key, result) => source::polled(state, &key, result, now, &mut fx),
         Event::Fetched(key, revision, result) => source::fetched(state, &key, revision, result, now, &mut fx),
         Event::Rendered { app, ticket, result } => {
-            intake::rendered(state, &app, ticket, result, now, &mut fx)
+            intake::rendered(state, &app, ticket, result, now, &mut fx);
         }
         Event::ClusterReady { incomplete } => world::cluster_ready(state, incomplete, &mut fx),
         Event::ClusterLost(problem) => world::cluster_lost(state, problem, now, &mut fx),
@@ -250,7 +250,7 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         }
         Event::Committed { ticket, result } => world::committed(state, ticket, result, now, &mut fx),
         Event::Requested { app, request, ticket } => {
-            requests::requested(state, &app, request, ticket, now, &mut fx)
+            requests::requested(state, &app, request, ticket, now, &mut fx);
         }
         Event::Shutdown => state.stopping = true,
     }

@@ -27,11 +27,9 @@ pub fn tier(group: &str, kind: &str) -> Tier {
         ("", "Namespace") => Tier::Namespaces,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Tier::Definitions,
         ("scheduling.k8s.io", "PriorityClass")
-        | ("storage.k8s.io", _)
+        | ("storage.k8s.io" | "rbac.authorization.k8s.io" | "policy", _)
         | ("node.k8s.io", "RuntimeClass")
         | ("networking.k8s.io", "IngressClass" | "NetworkPolicy")
-        | ("rbac.authorization.k8s.io", _)
-        | ("policy", _)
         | (
             "",
             "ServiceAccount"

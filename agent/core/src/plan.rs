@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pintle_model::{AppKey, Digest, Object, ObjectKey, Reason};
 use serde::{Deserialize, Serialize};
 
-use crate::adopt;
+use crate::adopt::{self, Decision};
 use crate::engine::effect::{Apply, Expect};
 use crate::engine::record::{Adopted, DesiredEntry, InventoryRecord};
 use crate::fields::Verdict;
@@ -285,30 +285,28 @@ fn apply_step(input: &Input<'_>, entry: &DesiredEntry, plan: &mut Plan) -> Optio
 fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mut Plan) -> Option<Step> {
     let key = &entry.key;
     let uid: Arc<str> = found.uid().into();
-    if adopt::is_ours(found, input.part_of, &key.tracking_id(&input.app.to_string())) {
-        plan.regained.push((key.clone(), uid.clone()));
-        let adopted = adopted_mark(found);
-        return Some(step(
-            entry,
-            Action::Update,
-            "it is ours; its record was lost",
-            Expect::Uid(uid),
-            adopted,
-            false,
-        ));
-    }
+    let tracking_id = key.tracking_id(&input.app.to_string());
     let take_over = entry.adopt || input.options.adopt;
-    if let Some(mark) = adopt::owner_mark(found, &input.agent)
-        && !take_over
-    {
-        plan.refusals.push(Refusal {
-            key: Some(key.clone()),
-            reason: Reason::OwnedByAnother,
-            message: adopt::refusal(key, &mark),
-        });
-        return None;
+    match adopt::decide(Some(found), input.part_of, &tracking_id, &input.agent, take_over) {
+        Decision::Update(_) => {
+            plan.regained.push((key.clone(), uid.clone()));
+            let adopted = adopted_mark(found);
+            let reason = "it is ours; its record was lost or another application had it";
+            Some(step(entry, Action::Update, reason, Expect::Uid(uid), adopted, false))
+        }
+        Decision::Refuse(mark) => {
+            plan.refusals.push(Refusal {
+                key: Some(key.clone()),
+                reason: Reason::OwnedByAnother,
+                message: adopt::refusal(key, &mark),
+            });
+            None
+        }
+        Decision::Adopt(_) | Decision::Create => {
+            let reason = "it exists and nobody owns it";
+            Some(step(entry, Action::Adopt, reason, Expect::Look, Adopted::No, take_over))
+        }
     }
-    Some(step(entry, Action::Adopt, "it exists and nobody owns it", Expect::Look, Adopted::No, take_over))
 }
 
 /// The mark of an earlier adoption, as it stands on the live object.

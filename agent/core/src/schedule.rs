@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn backoff_grows_to_its_cap_and_never_overflows() {
-        let wait = |attempt| backoff(Duration::from_secs(2), 3, Duration::from_secs(300), attempt).as_secs();
+        let wait = |attempt| backoff(Duration::from_secs(2), 3, Duration::from_mins(5), attempt).as_secs();
         assert_eq!([wait(0), wait(1), wait(2), wait(4), wait(5), wait(u32::MAX)], [2, 6, 18, 162, 300, 300]);
     }
 

@@ -113,7 +113,7 @@ impl SourceTree {
                         Some(Entry::File(_)) => found.push(name),
                         Some(Entry::Symlink(_)) => self.walk_into(&to, &name, depth + 1, found)?,
                         None if self.exists(&to) && !to.is_empty() => {
-                            self.walk_into(&to, &name, depth + 1, found)?
+                            self.walk_into(&to, &name, depth + 1, found)?;
                         }
                         None => return Err(TreeError::Dangling(name, target.clone())),
                     }

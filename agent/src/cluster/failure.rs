@@ -70,8 +70,7 @@ pub(super) fn from_answer(answer: &Answer, method: &str, path: &str) -> ApiFailu
     let reason = reason(answer.status, &status, &causes);
     let mut message = status["message"]
         .as_str()
-        .map(str::to_owned)
-        .unwrap_or_else(|| format!("HTTP {} to {method} {path}", answer.status));
+        .map_or_else(|| format!("HTTP {} to {method} {path}", answer.status), str::to_owned);
     if secret && matches!(answer.status, 400 | 422 | 500) {
         message = scrubbed(answer.status, path, &causes);
     }

@@ -186,8 +186,9 @@ impl Target<'_> {
             Adopted::Changed => payload.set_annotation(names::ADOPTED_ANNOTATION, "changed"),
         }
         let (answer, created) = self.request(&payload, uid, false).await?;
-        // We meant to create it and somebody was faster: it was there before us, and is treated so.
-        let surprised = self.apply.expect == Expect::Absent && !created;
+        // We meant to create it and somebody was faster: it was there before us, and is treated so. Where only we
+        // ever wrote it, it is ours: the answer to a first try was lost, or a revert and a sync met.
+        let surprised = self.apply.expect == Expect::Absent && !created && adopt::has_foreign_fields(&answer);
         Ok(Applied {
             manifest: self.apply.manifest,
             ignored: self.apply.ignored.clone(),

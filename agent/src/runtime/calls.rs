@@ -11,7 +11,7 @@ use pintle_core::engine::event::{Event, Request, RollbackRequest, SyncRequest};
 use pintle_core::engine::record::RenderRecord;
 use pintle_core::engine::{self, Cluster, State};
 use pintle_core::plan;
-use pintle_model::{AppKey, Digest, Object, ObjectKey, Problem, Reason};
+use pintle_model::{AppKey, Object, ObjectKey, Problem, Reason};
 use tokio::sync::oneshot;
 
 use super::{Runtime, views};
@@ -483,7 +483,7 @@ fn manifests(runtime: &Runtime, key: &AppKey, live: bool, answer: Waiter) {
             };
             match one {
                 Ok(object) => {
-                    found.extend(object.map(|object| diff::mask_object(&object, pipeline.mask_key())))
+                    found.extend(object.map(|object| diff::mask_object(&object, pipeline.mask_key())));
                 }
                 Err(problem) => return reply(answer, Err(problem)),
             }
@@ -507,6 +507,3 @@ fn rebind(runtime: &mut Runtime, answer: Waiter) {
         reply(answer, result.map(Reply::Store));
     });
 }
-
-/// Identity of a manifest, for reading it from the store.
-pub(crate) type ManifestId = Digest;

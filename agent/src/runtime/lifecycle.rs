@@ -21,7 +21,7 @@ use crate::{apps, records, server, socket};
 /// How long a short-lived agent looks around before its command is answered.
 const LOOK_AROUND: Duration = Duration::from_secs(10);
 /// One pass ends after this at the latest: a timer's next pass must not wait behind it.
-const ONCE_LIMIT: Duration = Duration::from_secs(30 * 60);
+const ONCE_LIMIT: Duration = Duration::from_mins(30);
 
 /// An agent that lives as long as one command.
 pub struct ShortLived {
@@ -148,7 +148,7 @@ async fn forward(mut asks: mpsc::Receiver<Ask>, sender: mpsc::Sender<Message>) {
 pub async fn run(settings: RunSettings) -> Result<(), Problem> {
     notify_status("opening the store");
     loop {
-        let prepared = prepare(&settings, Mode::Run, Duration::from_secs(60)).await?;
+        let prepared = prepare(&settings, Mode::Run, Duration::from_mins(1)).await?;
         let sender = prepared.sender.clone();
         let signals = tokio::spawn(signals(sender.clone()));
         let reloads = tokio::spawn(watch_folders(settings.config.app_folders.clone(), sender));
@@ -177,7 +177,7 @@ async fn drive(prepared: Prepared) -> (bool, State) {
 
 /// One pass: everything that can be done now.
 pub async fn once(settings: RunSettings) -> Result<OnceSummary, Problem> {
-    let prepared = prepare(&settings, Mode::Once, Duration::from_secs(60)).await?;
+    let prepared = prepare(&settings, Mode::Once, Duration::from_mins(1)).await?;
     let facts = prepared.runtime.facts.clone();
     let pipeline = prepared.runtime.pipeline.clone();
     let clock = prepared.runtime.clock.clone();

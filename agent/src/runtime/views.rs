@@ -196,8 +196,7 @@ fn sync_result(revision: &str, results: &[ObjectResult], app: &App) -> api::Sync
 }
 
 fn object_result(result: &ObjectResult, app: &App) -> api::ResourceResult {
-    let version =
-        app.entry(&result.key).map(|entry| entry.api_version.clone()).unwrap_or_else(|| Arc::from(""));
+    let version = app.entry(&result.key).map_or_else(|| Arc::from(""), |entry| entry.api_version.clone());
     let message = match result.code {
         ResultCode::Synced | ResultCode::Pruned => format!("{} {}", named(&result.key), result.message),
         ResultCode::SyncFailed | ResultCode::PruneSkipped => result.message.clone(),
@@ -345,11 +344,10 @@ fn row(state: &State, app: &App, wall: Timestamp) -> api::AppRow {
         operation: operation_state(app).map(|operation| operation.phase),
         drift: drift as u64,
         holds,
-        message: view
-            .conditions
-            .first()
-            .map(|condition| format!("{}: {}", condition.name, condition.message))
-            .unwrap_or_else(|| view.health.message.clone()),
+        message: view.conditions.first().map_or_else(
+            || view.health.message.clone(),
+            |condition| format!("{}: {}", condition.name, condition.message),
+        ),
     }
 }
 

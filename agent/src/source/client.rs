@@ -22,7 +22,7 @@ impl Remote {
         let mut builder = Client::builder()
             .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION"), " git/2"))
             .connect_timeout(Duration::from_secs(20))
-            .pool_idle_timeout(Duration::from_secs(600))
+            .pool_idle_timeout(Duration::from_mins(10))
             .no_proxy()
             .https_only(true)
             .redirect(reqwest::redirect::Policy::custom(|attempt| {

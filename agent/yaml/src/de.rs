@@ -70,7 +70,7 @@ struct Deserializer<'a> {
     notes: &'a RefCell<Vec<Converted>>,
 }
 
-impl<'a> Deserializer<'a> {
+impl Deserializer<'_> {
     fn scalar(&self) -> Result<Scalar, Error> {
         match self.node.kind {
             NodeKind::Scalar(_) => scalar(self.node, &self.path),
@@ -127,10 +127,10 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
                 }
                 Scalar::Text(text) => visitor.visit_string(text),
             },
-            NodeKind::Sequence(items) => visitor.visit_seq(Items { parent: self, items, next: 0 }),
+            NodeKind::Sequence(items) => visitor.visit_seq(Items { parent: self, list: items, next: 0 }),
             NodeKind::Mapping(entries) => {
                 let entries = merged(entries, &self.path)?;
-                visitor.visit_map(Entries { parent: self, entries, next: 0 })
+                visitor.visit_map(Entries { parent: self, list: entries, next: 0 })
             }
         };
         self.at(result)
@@ -181,7 +181,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.node.kind {
             NodeKind::Scalar(_) if self.scalar()? == Scalar::Null => {
-                let result = visitor.visit_seq(Items { parent: self, items: &[], next: 0 });
+                let result = visitor.visit_seq(Items { parent: self, list: &[], next: 0 });
                 self.at(result)
             }
             _ => self.deserialize_any(visitor),
@@ -191,7 +191,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.node.kind {
             NodeKind::Scalar(_) if self.scalar()? == Scalar::Null => {
-                let result = visitor.visit_map(Entries { parent: self, entries: Vec::new(), next: 0 });
+                let result = visitor.visit_map(Entries { parent: self, list: Vec::new(), next: 0 });
                 self.at(result)
             }
             _ => self.deserialize_any(visitor),
@@ -246,7 +246,7 @@ fn merged<'a>(entries: &'a [(Node, Node)], path: &Path<'_>) -> Result<Vec<(Strin
 
 struct Items<'a> {
     parent: Deserializer<'a>,
-    items: &'a [Node],
+    list: &'a [Node],
     next: usize,
 }
 
@@ -254,7 +254,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        let Some(node) = self.items.get(self.next) else { return Ok(None) };
+        let Some(node) = self.list.get(self.next) else { return Ok(None) };
         let index = self.next;
         self.next += 1;
         let path = Path::Index(&self.parent.path, index);
@@ -266,7 +266,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 struct Entries<'a> {
     parent: Deserializer<'a>,
-    entries: Vec<(String, Span, &'a Node)>,
+    list: Vec<(String, Span, &'a Node)>,
     next: usize,
 }
 
@@ -274,13 +274,13 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let Some((name, span, _)) = self.entries.get(self.next) else { return Ok(None) };
+        let Some((name, span, _)) = self.list.get(self.next) else { return Ok(None) };
         let key: StringDeserializer<Error> = name.clone().into_deserializer();
         seed.deserialize(key).map(Some).map_err(|error| error.or_at(*span, &self.parent.path))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let (name, _, node) = &self.entries[self.next];
+        let (name, _, node) = &self.list[self.next];
         self.next += 1;
         let path = Path::Key(&self.parent.path, name);
         seed.deserialize(Deserializer { node, path, notes: self.parent.notes })

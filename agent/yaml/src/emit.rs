@@ -112,7 +112,7 @@ fn is_ambiguous(string: &str) -> bool {
     let date = string.len() >= 8
         && string.bytes().take(4).all(|byte| byte.is_ascii_digit())
         && string.as_bytes().get(4) == Some(&b'-')
-        && string.bytes().nth(5).is_some_and(|byte| byte.is_ascii_digit());
+        && string.as_bytes().get(5).is_some_and(u8::is_ascii_digit);
     base60 || date || matches!(string, "<<" | "=")
 }
 

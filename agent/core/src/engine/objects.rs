@@ -15,7 +15,7 @@ use crate::fields::{self, OwnedSet, Verdict};
 use crate::{adopt, diff, health, identity, schedule};
 
 /// Without drift for this long, the backoff of reverts starts anew.
-const CALM: Duration = Duration::from_secs(600);
+const CALM: Duration = Duration::from_mins(10);
 
 /// A watch delivered an object.
 pub(super) fn seen(state: &mut State, object: Object, now: Now, fx: &mut Vec<Effect>) {
@@ -393,13 +393,10 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
     record.set = set.as_ref().map(|(digest, _)| *digest);
     record.projection = set.as_ref().map(|(_, set)| fields::projection_digest(&applied.answer, set));
     record.deleting = false;
-    // Found there although it was meant to be created: ours all the same if we knew its UID by then (a revert and
-    // a sync met), or if nobody but us ever wrote it (the answer to the first try was lost).
-    let known = old.uid.as_deref() == Some(applied.answer.uid());
+    // Whether it was there before us is known only to whoever looked and applied: a watch may have told us its UID
+    // before this answer, which proves nothing.
     if let Some(adopted) = applied.adopted {
-        if !known && adopt::has_foreign_fields(&applied.answer) {
-            record.adopted = adopted;
-        }
+        record.adopted = adopted;
     } else if applied.created {
         record.adopted = Adopted::No;
     }

@@ -235,6 +235,11 @@ fn settle(state: &mut State, key: &AppKey, plan: &Plan) -> Vec<Write> {
         let known = state.apps.get(key).and_then(|app| app.objects.get(object)).cloned();
         let Some(mut tracked) = known.or_else(|| entry.as_ref().map(Tracked::reserved)) else { continue };
         tracked.record.uid = Some(uid.clone());
+        if let Some(step) = plan.steps().find(|step| step.key == *object)
+            && let Some(apply) = &step.apply
+        {
+            tracked.record.adopted = apply.adopted;
+        }
         tracked.live = Live::Unseen;
         tracked.unsaved = false;
         writes.push(Write::Inventory(key.clone(), object.clone(), Some(tracked.record.clone())));
@@ -452,7 +457,7 @@ fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut
     let wanted: BTreeSet<ObjectKey> = app
         .operation
         .iter()
-        .flat_map(|op| op.plan.prunes.get(stage))
+        .filter_map(|op| op.plan.prunes.get(stage))
         .flat_map(|current| &current.steps)
         .filter(|step| !matches!(world::relation(state, key, &step.key), plan::Relation::None))
         .map(|step| step.key.clone())
@@ -512,7 +517,7 @@ pub(super) fn step_deleted(
     match result {
         Ok(_) => operation.result(object, ResultCode::Pruned, "pruned"),
         Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message))
+            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message));
         }
     }
     let OpPhase::Pruning { stage, pending } = &mut operation.phase else { return };

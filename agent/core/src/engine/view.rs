@@ -107,7 +107,7 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
                 key: key.clone(),
                 api_version: api_version.unwrap_or_else(|| "".into()),
                 sync: object_sync(entry.map(|entry| entry.manifest), tracked, stale),
-                health: object_health(tracked, stale),
+                health: Some(object_health(tracked, stale)),
                 requires_pruning: entry.is_none() && tracked.is_some(),
                 wave: entry
                     .map_or_else(|| tracked.map_or(0, |tracked| tracked.record.wave), |entry| entry.wave),
@@ -134,15 +134,13 @@ fn object_sync(wanted: Option<pintle_model::Digest>, tracked: Option<&Tracked>, 
     }
 }
 
-fn object_health(tracked: Option<&Tracked>, stale: bool) -> Option<Health> {
+fn object_health(tracked: Option<&Tracked>, stale: bool) -> Health {
     match tracked.map(|tracked| &tracked.live) {
-        Some(Live::Present { health, .. }) if !stale => Some(health.clone()),
+        Some(Live::Present { health, .. }) if !stale => health.clone(),
         Some(Live::Present { .. } | Live::Unseen) => {
-            Some(Health { status: Status::Unknown, message: "it has not been seen lately".into() })
+            Health::new(Status::Unknown, "it has not been seen lately")
         }
-        Some(Live::Gone | Live::Foreign(_)) | None => {
-            Some(Health { status: Status::Missing, message: String::new() })
-        }
+        Some(Live::Gone | Live::Foreign(_)) | None => Health::new(Status::Missing, ""),
     }
 }
 
@@ -243,19 +241,15 @@ fn source_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, St
         found.push((condition_name(problem), problem.message.clone()));
     }
     if let Some(render) = app.render() {
-        for (reason, name) in [(Reason::SharedResourceWarning, "SharedResourceWarning")] {
+        {
+            let (reason, name) = (Reason::SharedResourceWarning, "SharedResourceWarning");
             let messages: Vec<&str> =
                 render.warnings.iter().filter(|w| w.reason == reason).map(|w| w.message.as_str()).collect();
             if !messages.is_empty() {
                 found.push((name, messages.join("; ")));
             }
         }
-        let repeated: Vec<&str> = render
-            .warnings
-            .iter()
-            .filter(|warning| warning.reason != Reason::SharedResourceWarning)
-            .map(|warning| warning.message.as_str())
-            .collect();
+        let repeated: Vec<&str> = render.warnings.iter().map(|warning| warning.message.as_str()).collect();
         if !repeated.is_empty() {
             found.push(("RepeatedResourceWarning", repeated.join("; ")));
         }

@@ -1,0 +1,48 @@
+# Two commands do everything: `make demo` and `make test`. The others are for those who work on Pintle.
+
+CARGO ?= cargo
+
+.PHONY: demo test fmt clippy unit sim integration soak bench release check-tools units
+
+## Shows the main job on the embedded control plane, or on the cluster of KUBECONFIG. KEEP=1 leaves it running.
+demo: check-tools
+	@PINTLE_DEMO_KUBECONFIG="$(KUBECONFIG)" KEEP="$(KEEP)" $(CARGO) test --quiet --package pintle --test demo
+
+## Everything that CI runs.
+test: check-tools fmt clippy unit sim units integration
+	@echo "everything passed"
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+
+## Unit tests of all crates.
+unit:
+	$(CARGO) test --workspace --lib --quiet
+
+## The engine under a seeded world: 500 seeds and as many more as fit 20 s.
+sim:
+	$(CARGO) test --package pintle-core --test sim -- --nocapture
+
+## The real binary, a real API server, real git over HTTPS, real sled.
+integration:
+	bash tests/control-plane/build.sh > /dev/null
+	$(CARGO) test --package pintle --test demo
+	$(CARGO) test --package pintle --test agent -- --test-threads=2
+
+## The systemd unit.
+units:
+	bash tests/units.sh
+
+## Hours of simulation: SEEDS=100000 make soak.
+soak:
+	PINTLE_SIM_SEEDS=$(or $(SEEDS),100000) $(CARGO) test --package pintle-core --test sim -- --nocapture
+
+## A static binary for this architecture.
+release: check-tools
+	bash tests/release.sh
+
+check-tools:
+	@bash tests/tools.sh
