@@ -291,6 +291,15 @@ impl App {
             .any(|render| entry_of(render, key).is_some())
     }
 
+    /// May the entry of an object go when the object is gone? Not while something claims it, nor while the running
+    /// operation is about to create it: the inventory stays a superset of what may exist.
+    pub fn needs_entry(&self, key: &ObjectKey) -> bool {
+        self.claims(key)
+            || self.operation.as_ref().is_some_and(|op| {
+                op.plan.steps().any(|step| step.key == *key && step.action != crate::plan::Action::Prune)
+            })
+    }
+
     /// Does automated sync run (`enabled: null` is on)?
     pub fn is_automated(&self) -> bool {
         self.spec.as_ref().is_some_and(|spec| spec.automated.is_some()) && !self.holds.detached

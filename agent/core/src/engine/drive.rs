@@ -150,7 +150,7 @@ fn forget_gone(state: &mut State, key: &AppKey, fx: &mut Vec<Effect>) {
         .objects
         .iter()
         .filter(|(object, tracked)| {
-            matches!(tracked.live, Live::Gone | Live::Foreign(_)) && !app.claims(object)
+            matches!(tracked.live, Live::Gone | Live::Foreign(_)) && !app.needs_entry(object)
         })
         .map(|(object, _)| object.clone())
         .collect();

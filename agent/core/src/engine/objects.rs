@@ -75,7 +75,7 @@ pub(super) fn probed(
 /// An object is certainly not there: 404.
 fn gone(state: &mut State, owner: &AppKey, key: &ObjectKey, now: Now, fx: &mut Vec<Effect>) {
     let Some(app) = state.apps.get_mut(owner) else { return };
-    let claimed = app.claims(key);
+    let claimed = app.needs_entry(key);
     app.dirty = true;
     let Some(tracked) = app.objects.get_mut(key) else { return };
     if !claimed {
@@ -175,7 +175,7 @@ fn foreign(
     fx: &mut Vec<Effect>,
 ) {
     let Some(app) = state.apps.get_mut(owner) else { return };
-    let claimed = app.claims(key);
+    let claimed = app.needs_entry(key);
     app.dirty = true;
     let Some(tracked) = app.objects.get_mut(key) else { return };
     if !claimed {
