@@ -1,1 +1,250 @@
+use pintle_model::{Digest, Object, Origin};
+use serde_json::json;
 
+use super::*;
+
+struct Case {
+    desired: Vec<DesiredEntry>,
+    inventory: Vec<(ObjectKey, InventoryRecord, Sighting)>,
+    found: BTreeMap<ObjectKey, Arc<Object>>,
+    relations: BTreeMap<ObjectKey, Relation>,
+    barrier: Option<String>,
+    incomplete: BTreeSet<Arc<str>>,
+    options: Options,
+}
+
+fn map(name: &str) -> ObjectKey {
+    ObjectKey::new("", "ConfigMap", "shop", name)
+}
+
+fn entry(key: ObjectKey, wave: i32) -> DesiredEntry {
+    DesiredEntry {
+        manifest: Digest::of(key.path().as_bytes()),
+        key,
+        api_version: "v1".into(),
+        wave,
+        keep: false,
+        adopt: false,
+        lenient: false,
+        ignore_health: false,
+        ignored: Vec::new(),
+        origin: Origin { file: "a.yaml".into(), line: 1 },
+    }
+}
+
+fn record(key: &ObjectKey) -> InventoryRecord {
+    InventoryRecord {
+        uid: Some("uid".into()),
+        manifest: Some(Digest::of(key.path().as_bytes())),
+        set: None,
+        projection: None,
+        adopted: Adopted::No,
+        keep: false,
+        wave: 0,
+        deleting: false,
+    }
+}
+
+impl Case {
+    /// `stays` is wanted and there; `goes` is there and no longer wanted.
+    fn new() -> Self {
+        let present = Sighting::Present(Verdict::Same);
+        let inventory = ["stays", "goes"].map(|name| (map(name), record(&map(name)), present.clone()));
+        Self {
+            desired: vec![entry(map("stays"), 0)],
+            inventory: inventory.to_vec(),
+            found: BTreeMap::new(),
+            relations: BTreeMap::new(),
+            barrier: None,
+            incomplete: BTreeSet::new(),
+            options: Options { prune: true, ..Options::default() },
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        make(&Input {
+            app: &AppKey::new("argocd", "shop"),
+            agent: adopt::Agent { id: "me", namespace: "pintle-system" },
+            part_of: "set",
+            desired: &self.desired,
+            known: &|key| {
+                let (_, record, sighting) = self.inventory.iter().find(|(known, _, _)| known == key)?;
+                Some(Known { record, sighting: sighting.clone() })
+            },
+            inventory: &|| self.inventory.iter().map(|(key, _, _)| key.clone()).collect(),
+            found: &self.found,
+            relation: &|key| self.relations.get(key).cloned().unwrap_or(Relation::None),
+            barrier: self.barrier.clone(),
+            incomplete: &self.incomplete,
+            options: &self.options,
+        })
+    }
+
+    fn pruned(&self) -> Vec<String> {
+        self.plan()
+            .prunes
+            .iter()
+            .flat_map(|stage| &stage.steps)
+            .map(|step| step.key.name.to_string())
+            .collect()
+    }
+}
+
+#[test]
+fn what_left_git_is_pruned_with_its_uid_and_nothing_else() {
+    let plan = Case::new().plan();
+    assert_eq!(plan.len(), 1);
+    assert_eq!(plan.prunes[0].steps[0].uid.as_deref(), Some("uid"));
+}
+
+#[test]
+fn every_guard_keeps_an_object() {
+    type Change = fn(&mut Case);
+    let guards: [(&str, Change); 10] = [
+        ("no recorded UID", |case| case.inventory[1].1.uid = None),
+        ("not seen yet", |case| case.inventory[1].2 = Sighting::Unseen),
+        ("another object has the name", |case| case.inventory[1].2 = Sighting::Foreign),
+        ("another application wants it", |case| {
+            case.relations.insert(map("goes"), Relation::WantedBy(AppKey::new("argocd", "other")));
+        }),
+        ("the barrier is closed", |case| case.barrier = Some("not rendered".into())),
+        ("the group is incomplete", |case| drop(case.incomplete.insert("".into()))),
+        ("the render is empty", |case| case.desired.clear()),
+        ("Prune=false", |case| case.inventory[1].1.keep = true),
+        ("pruning is off", |case| case.options.prune = false),
+        ("a delete is under way", |case| case.inventory[1].1.deleting = true),
+    ];
+    for (name, change) in guards {
+        let mut case = Case::new();
+        change(&mut case);
+        assert_eq!(case.pruned(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn allow_empty_lifts_the_guard_on_an_empty_render_only() {
+    let mut case = Case::new();
+    case.desired.clear();
+    case.options.allow_empty = true;
+    assert_eq!(case.pruned().len(), 2);
+    case.barrier = Some("not rendered".into());
+    assert_eq!(case.pruned().len(), 0);
+}
+
+#[test]
+fn too_many_deletions_need_the_token_of_exactly_this_plan() {
+    let mut case = Case::new();
+    for index in 0..20 {
+        let key = map(&format!("more-{index}"));
+        case.inventory.push((key.clone(), record(&key), Sighting::Present(Verdict::Same)));
+    }
+    let plan = case.plan();
+    assert!(plan.prunes.is_empty() && plan.refusals[0].message.contains("maxShare"), "{:?}", plan.refusals);
+    case.options.confirm = Some("another".into());
+    assert_eq!(case.pruned().len(), 0);
+    case.options.confirm = plan.token;
+    assert_eq!(case.pruned().len(), 21);
+}
+
+#[test]
+fn namespaces_definitions_volumes_and_changed_adoptions_need_a_word_and_kubernetes_own_are_never_deleted() {
+    for key in [
+        ObjectKey::new("", "Namespace", "", "shop"),
+        ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", "things.x.example"),
+        ObjectKey::new("", "PersistentVolumeClaim", "shop", "data"),
+    ] {
+        let mut case = Case::new();
+        case.inventory[1].0 = key.clone();
+        let plan = case.plan();
+        assert!(plan.prunes.is_empty() && plan.token.is_some(), "{key}");
+        case.options.confirm = plan.token;
+        assert_eq!(case.pruned().len(), 1, "{key}");
+    }
+    let mut case = Case::new();
+    case.inventory[1].1.adopted = Adopted::Changed;
+    assert!(case.plan().token.is_some() && case.pruned().is_empty());
+    case.inventory[1].1.adopted = Adopted::Equal;
+    assert_eq!(case.pruned().len(), 1);
+    let mut case = Case::new();
+    case.inventory[1].0 = ObjectKey::new("", "Namespace", "", "kube-system");
+    case.options.confirm = case.plan().token;
+    assert!(case.pruned().is_empty());
+}
+
+#[test]
+fn an_object_with_anothers_mark_is_refused_and_one_of_ours_regained() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("new"), 0));
+    let object = |metadata: serde_json::Value| {
+        Arc::new(
+            Object::try_from(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap(),
+        )
+    };
+    case.found
+        .insert(map("new"), object(json!({"uid": "7", "annotations": {"meta.helm.sh/release-name": "x"}})));
+    assert_eq!(case.plan().refusals[0].reason, Reason::OwnedByAnother);
+    case.options.adopt = true;
+    assert_eq!(case.plan().stages[0].steps[0].action, Action::Adopt);
+    case.options.adopt = false;
+    let ours = json!({"uid": "7", "labels": {"applyset.kubernetes.io/part-of": "set"},
+        "annotations": {"pintle.dev/tracking-id": map("new").tracking_id("argocd/shop")},
+        "managedFields": [{"manager": "pintle", "operation": "Apply"}]});
+    case.found.insert(map("new"), object(ours));
+    let plan = case.plan();
+    assert_eq!(plan.regained, [(map("new"), Arc::from("7"))]);
+    assert_eq!(plan.stages[0].steps[0].apply.as_ref().unwrap().expect, Expect::Uid("7".into()));
+}
+
+#[test]
+fn what_another_application_owns_and_wants_is_not_applied() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("shared"), 0));
+    case.relations.insert(map("shared"), Relation::OwnedBy(AppKey::new("argocd", "other")));
+    let plan = case.plan();
+    assert_eq!(plan.shared.len(), 1);
+    assert!(plan.stages.is_empty() && plan.refusals.is_empty());
+    case.options.fail_on_shared = true;
+    assert_eq!(case.plan().refusals[0].reason, Reason::SharedResourceWarning);
+}
+
+#[test]
+fn namespaces_and_definitions_go_before_what_needs_them_also_across_waves() {
+    let mut case = Case::new();
+    case.desired = vec![
+        entry(ObjectKey::new("", "Namespace", "", "shop"), 5),
+        entry(map("early"), -1),
+        entry(ObjectKey::new("x.example", "Thing", "shop", "t"), 1),
+        entry(ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", "things.x.example"), 9),
+        entry(ObjectKey::new("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "", "w"), 1),
+    ];
+    let plan = case.plan();
+    let order: Vec<String> =
+        plan.stages.iter().flat_map(|s| &s.steps).map(|s| s.key.kind.to_string()).collect();
+    let wanted =
+        ["Namespace", "ConfigMap", "CustomResourceDefinition", "Thing", "ValidatingWebhookConfiguration"];
+    assert_eq!(order, wanted);
+    let waits: Vec<(i32, bool, bool)> =
+        plan.stages.iter().map(|s| (s.wave, s.wait_healthy, s.wait_established)).collect();
+    let wanted =
+        [(-1, false, false), (-1, true, false), (1, false, true), (1, false, false), (1, true, false)];
+    assert_eq!(waits, wanted);
+}
+
+#[test]
+fn a_retry_without_self_heal_leaves_what_somebody_changed() {
+    let mut case = Case::new();
+    case.inventory[0].2 = Sighting::Present(Verdict::Drifted);
+    case.options.prune = false;
+    assert!(case.plan().is_empty());
+    case.options.revert = true;
+    assert_eq!(case.plan().stages[0].steps[0].action, Action::Revert);
+}
+
+#[test]
+fn a_selection_touches_nothing_else() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("new"), 0));
+    case.options.selection = BTreeSet::from([map("new")]);
+    let keys: Vec<ObjectKey> = case.plan().steps().map(|step| step.key.clone()).collect();
+    assert_eq!(keys, [map("new")]);
+}
