@@ -175,3 +175,76 @@ fn a_store_that_is_held_names_its_holder_and_one_that_cannot_be_written_its_path
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("/proc/nothing"), "{text}");
 }
+
+#[test]
+fn a_store_of_another_cluster_touches_nothing_and_says_how_to_rebind() {
+    let mut world = World::new("bound");
+    world.write_map("settings", "git");
+    world.synced();
+    world.agent.stop();
+    let other = crate::support::control_plane::ControlPlane::start();
+    let config = world.agent.path("pintle.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let first = world.cluster.kubeconfig().display().to_string();
+    std::fs::write(&config, text.replace(&first, &other.kubeconfig().display().to_string())).unwrap();
+    world.agent.start();
+    world.wait_condition(&["WrongCluster", "pintle store rebind"]);
+    let writes: Vec<_> =
+        other.audit().into_iter().filter(|r| !matches!(r.verb.as_str(), "get" | "list" | "watch")).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+}
+
+#[test]
+fn what_rbac_forbids_is_named_with_verb_and_resource() {
+    let mut world = World::new("forbidden");
+    world.write_map("settings", "git");
+    world.repo.commit("first");
+    world.application();
+    world.cluster.kubectl(&["-n", "forbidden", "create", "serviceaccount", "weak"]);
+    for (name, verbs, resources) in [
+        ("weak-read", "get,list,watch", "namespaces,configmaps"),
+        ("weak-own", "get,list,watch,create,patch", "namespaces"),
+    ] {
+        let (verbs, resources) = (format!("--verb={verbs}"), format!("--resource={resources}"));
+        world.cluster.kubectl(&["create", "clusterrole", name, &verbs, &resources]);
+        let role = format!("--clusterrole={name}");
+        world.cluster.kubectl(&[
+            "create",
+            "clusterrolebinding",
+            name,
+            &role,
+            "--serviceaccount=forbidden:weak",
+        ]);
+    }
+    let _ = world.cluster.try_kubectl(&["create", "namespace", "pintle-system"], "");
+    world.cluster.kubectl(&[
+        "-n",
+        "pintle-system",
+        "create",
+        "role",
+        "weak",
+        "--verb=get,list,watch,create,patch",
+        "--resource=configmaps",
+    ]);
+    world.cluster.kubectl(&[
+        "-n",
+        "pintle-system",
+        "create",
+        "rolebinding",
+        "weak",
+        "--role=weak",
+        "--serviceaccount=forbidden:weak",
+    ]);
+    let token = world.cluster.kubectl(&["-n", "forbidden", "create", "token", "weak"]);
+    let admin = world.cluster.json(&["config", "view", "--raw"]).unwrap();
+    let mut weak = admin;
+    weak["users"][0]["user"] = serde_json::json!({"token": token.trim()});
+    let file = world.agent.path("weak.kubeconfig");
+    std::fs::write(&file, weak.to_string()).unwrap();
+    let config = world.agent.path("pintle.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let first = world.cluster.kubeconfig().display().to_string();
+    std::fs::write(&config, text.replace(&first, &file.display().to_string())).unwrap();
+    world.agent.start();
+    world.wait_condition(&["SyncError", "forbidden", "patch", "configmaps"]);
+}

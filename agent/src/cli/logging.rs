@@ -12,7 +12,8 @@ use super::args::{Globals, LogFormat};
 
 /// Starts logging to stderr or journald; `service` decides the default level.
 pub(super) fn start(globals: &Globals, service: bool) -> Result<(), Problem> {
-    let default = if service { "info" } else { "warn" };
+    // The client library logs every refused request as an error; what matters of it stands in our own lines.
+    let default = if service { "info,kube_client=off" } else { "warn,kube_client=off" };
     let text = globals.log_level.as_deref().unwrap_or(default);
     let filter = EnvFilter::builder().parse(text).map_err(|error| {
         Problem::new(
