@@ -333,6 +333,11 @@ impl Pipeline {
             if collect {
                 let keep = records::manifests_in_use(&store)?;
                 store.collect_blobs(&keep)?;
+                // The end of an operation: the only moment at which an export is worth its bytes. The commit itself
+                // is on disk; an export that fails is told and tried with the next operation.
+                if let Err(problem) = store.export() {
+                    tracing::warn!("the store was not exported: {problem}");
+                }
             }
             Ok(())
         })

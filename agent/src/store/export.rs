@@ -4,7 +4,6 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
 
 use pintle_model::Problem;
 use serde::{Deserialize, Serialize};
@@ -15,8 +14,8 @@ use super::{Batch, GENERATION, Store, Table, codec, open};
 const NAME: &[u8] = b"pintle-export-1";
 
 #[derive(Serialize, Deserialize)]
-struct Export {
-    generation: u64,
+pub(super) struct Export {
+    pub(super) generation: u64,
     /// (table prefix, key, plain bytes).
     records: Vec<(u8, String, Vec<u8>)>,
 }
@@ -53,18 +52,21 @@ impl Store {
     }
 }
 
-/// Reads the newest export that verifies into the (new) store. Returns its generation.
-pub(super) fn restore(store: &Store) -> Result<Option<u64>, Problem> {
+/// The newest export that verifies.
+pub(super) fn newest(store: &Store) -> Option<Export> {
     let folder = store.path().join("exports");
-    let paths: Vec<PathBuf> = ["0.export", "1.export"].into_iter().map(|name| folder.join(name)).collect();
-    let newest = paths
-        .iter()
-        .filter_map(|path| fs::read(path).ok())
+    ["0.export", "1.export"]
+        .into_iter()
+        .filter_map(|name| fs::read(folder.join(name)).ok())
         .filter_map(|raw| store.inner.codec.open(NAME, &raw).ok())
         .filter_map(|packed| codec::unpack(&packed, "export").ok())
         .filter_map(|plain| ciborium::from_reader::<Export, _>(plain.as_slice()).ok())
-        .max_by_key(|export| export.generation);
-    let Some(export) = newest else { return Ok(None) };
+        .max_by_key(|export| export.generation)
+}
+
+/// Reads the newest export that verifies into the (new) store. Returns its generation.
+pub(super) fn restore(store: &Store) -> Result<Option<u64>, Problem> {
+    let Some(export) = newest(store) else { return Ok(None) };
     let mut batch = Batch::new();
     for (prefix, key, bytes) in export.records {
         let Some(table) = Table::ALL.into_iter().find(|table| table.prefix() == prefix) else { continue };

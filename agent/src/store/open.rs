@@ -86,7 +86,7 @@ pub fn open(options: Options) -> Result<Opened, Problem> {
     if !existed {
         notes.push(Note::Fresh);
     }
-    match check(&store) {
+    match check(&store, existed) {
         Ok(()) => {}
         Err(problem) if problem.reason == Reason::StoreNewer => return Err(problem),
         Err(problem) => {
@@ -218,7 +218,7 @@ fn build(path: &Path, db: sled::Db, key: [u8; 32], lock: File) -> Result<Store, 
 }
 
 /// Schema, generation, and every record readable: sled opens some damaged files without a word.
-fn check(store: &Store) -> Result<(), Problem> {
+fn check(store: &Store, existed: bool) -> Result<(), Problem> {
     let schema: Option<u32> = store.get(Table::Meta, SCHEMA_KEY)?;
     if let Some(schema) = schema
         && schema > SCHEMA
@@ -236,7 +236,15 @@ fn check(store: &Store) -> Result<(), Problem> {
             store.plain(table, &key)?;
         }
     }
+    if existed && schema.is_none() {
+        return Err(Problem::new(Reason::StoreError, "the store has lost its records"));
+    }
     let generation: Option<u64> = store.get(Table::Meta, GENERATION)?;
+    // An export is written after its commit is on disk: a newer one means that the database lost its end.
+    let exported = export::newest(store).map(|export| export.generation);
+    if existed && exported > generation {
+        return Err(Problem::new(Reason::StoreError, "the store is older than its own export"));
+    }
     if schema.is_some() && generation.is_none() {
         return Err(Problem::new(Reason::StoreError, "the store has lost its generation counter"));
     }

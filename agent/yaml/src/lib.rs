@@ -22,3 +22,6 @@ pub use error::{Error, Warning};
 pub use node::{Limits, Node, NodeKind, Span, Style};
 pub use stream::{Document, documents};
 pub use value::to_json;
+
+#[cfg(test)]
+mod tests;
