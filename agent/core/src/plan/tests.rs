@@ -108,7 +108,9 @@ fn every_guard_keeps_an_object() {
             case.relations.insert(map("goes"), Relation::WantedBy(AppKey::new("argocd", "other")));
         }),
         ("the barrier is closed", |case| case.barrier = Some("not rendered".into())),
-        ("the group is incomplete", |case| drop(case.incomplete.insert("".into()))),
+        ("the group is incomplete", |case| {
+            case.incomplete.insert("".into());
+        }),
         ("the render is empty", |case| case.desired.clear()),
         ("Prune=false", |case| case.inventory[1].1.keep = true),
         ("pruning is off", |case| case.options.prune = false),
