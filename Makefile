@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo test fmt clippy unit sim integration soak bench release check-tools units
+.PHONY: demo test fmt clippy unit sim integration soak release check-tools units
 
 ## Shows the main job on the embedded control plane, or on the cluster of KUBECONFIG. KEEP=1 leaves it running.
 demo: check-tools

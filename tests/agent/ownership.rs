@@ -193,3 +193,58 @@ fn a_child_application_is_adopted_and_orphaned_when_it_leaves_its_parent() {
     });
     assert_eq!(world.get("configmap/of-the-child", "{.data.value}").unwrap(), "git", "its objects stay");
 }
+
+#[test]
+fn a_delete_waits_while_an_application_of_the_same_repository_cannot_be_rendered() {
+    let mut world = World::new("barrier");
+    world.write_map("goes", "git");
+    world.write_map("stays", "git");
+    world.repo.write("beside/own.yaml", &crate::map("beside", "git"));
+    world.agent.application("beside", &world.front.url("fleet"), "beside", "barrier", crate::AUTOMATED);
+    world.synced();
+    wait_for("the application beside it", 60, || match world.agent.verdict("beside")? {
+        (sync, _, _) if sync == "Synced" => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    world.repo.remove("barrier/goes.yaml");
+    world.repo.write("beside/own.yaml", "a: [");
+    world.repo.commit("one goes, the other is broken");
+    world.wait_condition(&["PruneDeferred", "cannot be rendered"]);
+    assert_eq!(world.get("configmap/goes", "{.data.value}").unwrap(), "git");
+    world.repo.write("beside/own.yaml", &crate::map("beside", "git"));
+    let commit = world.repo.commit("repaired");
+    world.wait_synced(&commit);
+    wait_for("the delete goes on by itself", 60, || match world.get("configmap/goes", "{.data.value}") {
+        Ok(value) => Err(format!("{value} {}", world.agent.conditions("barrier"))),
+        Err(_) => Ok(()),
+    });
+}
+
+#[test]
+fn a_definition_is_established_before_its_resources_are_applied() {
+    let mut world = World::new("defined");
+    world.repo.write(
+        "defined/a-thing.yaml",
+        "apiVersion: defined.example/v1\nkind: Thing\nmetadata: {name: one}\nspec: {size: 1}\n",
+    );
+    world.repo.write(
+        "defined/z-definition.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.defined.example}\n\
+         spec:\n  group: defined.example\n  scope: Namespaced\n  names: {plural: things, singular: thing, kind: Thing}\n  \
+         versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, \
+         properties: {spec: {type: object, properties: {size: {type: integer}, color: {type: string, default: red}}}}}}\n",
+    );
+    world.synced();
+    assert_eq!(world.get("things.defined.example/one", "{.spec.color}").unwrap(), "red");
+    world.cluster.kubectl(&[
+        "-n",
+        "defined",
+        "patch",
+        "thing",
+        "one",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"size":9}}"#,
+    ]);
+    world.wait_value("things.defined.example/one", "{.spec.size}", "1");
+}
