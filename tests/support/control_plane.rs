@@ -28,20 +28,14 @@ impl ControlPlane {
     /// Starts one with its audit log on.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut child = Command::new(binary())
-            .args(["run", "--audit", "--dir"])
-            .arg(folder.path())
-            .arg("--parent-pid")
-            .arg(std::process::id().to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the control plane starts");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("stdout");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("ready "), "the control plane said {line:?}");
-        Self { child, folder }
+        Self { child: spawn(folder.path()), folder }
+    }
+
+    /// SIGKILL, then a new start on the same data, certificates and port.
+    pub fn restart(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.child = spawn(self.folder.path());
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
@@ -91,6 +85,23 @@ impl ControlPlane {
             .filter(|request| request.user_agent.starts_with("pintle/"))
             .collect()
     }
+}
+
+fn spawn(folder: &Path) -> Child {
+    let mut child = Command::new(binary())
+        .args(["run", "--audit", "--dir"])
+        .arg(folder)
+        .arg("--parent-pid")
+        .arg(std::process::id().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the control plane starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("stdout");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    assert!(line.starts_with("ready "), "the control plane said {line:?}");
+    child
 }
 
 /// kubectl against any kubeconfig.
