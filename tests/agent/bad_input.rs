@@ -76,7 +76,7 @@ fn what_is_wrong_with_a_source_is_said_and_does_not_touch_what_is_deployed() {
         (url.replace("fleet", "nothing"), "main", "bad-source", "GitNotFound"),
         (url.clone(), "no-such-branch", "bad-source", "RevisionNotFound"),
         (url.clone(), "main", "no/such/path", "does not exist"),
-        (url.clone(), "1234567", "bad-source", "full"),
+        (url.clone(), "1234567", "bad-source", "40 digits"),
     ];
     for (url, revision, path, wanted) in cases {
         with(&world, &url, revision, path);
@@ -86,7 +86,7 @@ fn what_is_wrong_with_a_source_is_said_and_does_not_touch_what_is_deployed() {
     with(&world, &url, "main", "bad-source");
     world.wait_synced(&good);
     world.front.set(Mode::Failing);
-    world.wait_condition(&["GitUnreachable", "HTTP 500"]);
+    world.wait_condition(&["GitUnreachable", "500"]);
     world.front.set(Mode::Up);
     world.wait_synced(&good);
 }
@@ -99,11 +99,11 @@ fn refused_credentials_and_an_untrusted_certificate_are_told_apart() {
     world.application();
     std::fs::write(world.agent.path("password"), "wrong").unwrap();
     world.agent.start();
-    world.wait_condition(&["GitUnauthorized", "credentials are refused"]);
+    world.wait_condition(&["GitUnauthorized", "refused the configured credentials"]);
     world.agent.stop();
     std::fs::write(world.agent.path("ca.pem"), Authority::new("another").pem()).unwrap();
     world.agent.start();
-    world.wait_condition(&["GitCertificate", "not trusted", "the clock says"]);
+    world.wait_condition(&["GitCertificate", "clock"]);
     assert!(!world.agent.log().contains("wrong"), "a password reached the log");
 }
 

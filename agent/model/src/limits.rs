@@ -79,3 +79,12 @@ pub const SOCKET_DRAIN_SECS: u64 = 5;
 pub const WAIT_POLL_FIRST_MILLIS: u64 = 100;
 /// Longest pause between two looks at an application that a command waits for.
 pub const WAIT_POLL_MAX_MILLIS: u64 = 2_000;
+
+/// Bytes of all blobs of one source tree that is read; they are in memory at once while rendering.
+pub const TREE_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of one list of refs; 100,000 refs of a server without protocol v2 are about 7 MiB.
+pub const REFS_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Packs of one git cache before what the kept revisions reach is rewritten into one. Each fetch adds a pack.
+pub const GIT_CACHE_MAX_PACKS: usize = 16;
+/// A connection to a git server, TCP and TLS.
+pub const GIT_CONNECT_TIMEOUT_SECS: u64 = 20;

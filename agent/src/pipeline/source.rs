@@ -1,5 +1,6 @@
 //! Effects of the source region: poll, fetch, render, read a stored render.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use pintle_core::engine::event::{Child, Event, RefKey};
 use pintle_core::engine::record::{CommitRecord, RenderRecord};
 use pintle_model::application::Application;
 use pintle_model::{AppKey, Digest, Problem, Reason, Revision, limits};
+use pintle_render::SourceTree;
 use tokio::sync::oneshot;
 
 use super::{Pipeline, StoreJob, blocking};
 use crate::prepare::{self, Context};
 use crate::records;
+use crate::source::{Entry, Tree};
 
 pub(super) async fn poll(pipeline: &Pipeline, key: RefKey) {
     let result = pipeline.sources().resolve(&key.url, &key.target).await.map(|resolved| resolved.revision);
@@ -22,7 +25,44 @@ pub(super) async fn fetch(pipeline: &Pipeline, key: RefKey, revision: Revision) 
     crate::crash::point("fetching");
     let result = pipeline.sources().fetch(&key.url, &key.target, revision).await;
     crate::crash::point("fetched");
+    let fetched = result.is_ok();
     pipeline.send(Event::Fetched(key, revision, result)).await;
+    if fetched {
+        clear_caches(pipeline).await;
+    }
+}
+
+/// What no ref stands at any more goes from the caches: renders are stored, so older trees are not needed. Only after
+/// a fetch, so that nothing is written at rest.
+async fn clear_caches(pipeline: &Pipeline) {
+    let wanted = pipeline
+        .query(|state, _| {
+            let mut keep: BTreeMap<String, Vec<Revision>> = BTreeMap::new();
+            for (key, known) in &state.refs {
+                let revisions = keep.entry(key.url.clone()).or_default();
+                revisions.extend(known.resolved.into_iter().chain(known.available));
+            }
+            keep.into_iter().collect::<Vec<_>>()
+        })
+        .await;
+    if let Ok(keep) = wanted {
+        pipeline.sources().remove_unused(&keep).await;
+    }
+}
+
+/// Files for the renderer. A submodule's content is not here: what would be missing is named.
+fn source_tree(tree: Tree) -> Result<SourceTree, Problem> {
+    if !tree.submodules.is_empty() {
+        return Err(Problem::new(
+            Reason::RenderError,
+            format!("{}: git submodules are not supported by this version", tree.submodules.join(", ")),
+        ));
+    }
+    let entries = tree.files.into_iter().map(|(path, entry)| match entry {
+        Entry::File(bytes) => (path, pintle_render::Entry::File(bytes)),
+        Entry::Symlink(target) => (path, pintle_render::Entry::Symlink(target)),
+    });
+    Ok(entries.collect())
 }
 
 pub(super) async fn render(
@@ -65,7 +105,7 @@ async fn render_now(
     });
     let identity = pipeline.identity().clone();
     let prepared = blocking(move || {
-        let tree = tree.into_source_tree();
+        let tree = source_tree(tree)?;
         prepare::prepare(
             &tree,
             &Context {

@@ -1,370 +1,324 @@
-//! The bare cache of one repository: packs, kept revisions as refs, trees and blobs.
+//! The bare repositories below the cache directory: one per repository URL, a cache that can be fetched again.
+//!
+//! Guarantees: a cache directory with its final name is complete (it is made beside and renamed); revisions that
+//! were fetched whole have a ref `refs/pintle/<sha>`, written last. Nothing here takes the repository's lock; who
+//! calls a function that changes files holds it.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::io::BufReader;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use gix::bstr::ByteSlice as _;
-use jiff::Timestamp;
-use pintle_model::{Digest, Problem, Reason, Revision, limits};
+use pintle_model::{Problem, Reason, Revision};
 
-use super::{CommitInfo, Entry, Tree};
+/// Where fetched revisions are remembered, so that their objects count as reachable.
+pub const REF_PREFIX: &str = "refs/pintle/";
 
-/// Folder below a cache where packs arrive.
-const INCOMING: &str = "incoming";
+/// Suffixes of directories that are not caches: being made, replaced, being removed.
+const NEW: &str = "new";
+const OLD: &str = "old";
 
-/// Name of a repository's cache folder.
-pub(super) fn name(url: &str) -> String {
-    Digest::of(url.trim_end_matches('/').trim_end_matches(".git").as_bytes()).short(16)
+/// The cache of one repository.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    dir: PathBuf,
 }
 
-/// Makes the cache if it is not there, sets a damaged one aside, and clears what an aborted fetch left.
-pub(super) fn prepare(folder: &Path) -> Result<(), Problem> {
-    if folder.exists() && open(folder).is_err() {
-        let aside = folder.with_extension("damaged");
-        let _ = fs::remove_dir_all(&aside);
-        fs::rename(folder, &aside).map_err(|error| disk("move", folder, &error))?;
-        tracing::warn!("the git cache {} was damaged and is fetched anew", folder.display());
+impl Cache {
+    pub fn new(root: &Path, name: &str) -> Self {
+        Self { dir: root.join(name) }
     }
-    if !folder.exists() {
-        fs::create_dir_all(folder).map_err(|error| disk("make", folder, &error))?;
-        gix::init_bare(folder).map_err(|error| git(folder, "make", &error))?;
-    }
-    let incoming = folder.join(INCOMING);
-    if incoming.exists() {
-        fs::remove_dir_all(&incoming).map_err(|error| disk("clear", &incoming, &error))?;
-    }
-    fs::create_dir_all(&incoming).map_err(|error| disk("make", &incoming, &error))
-}
 
-/// A pack that is arriving; its file goes when this is dropped.
-pub(super) struct Incoming(PathBuf);
+    /// Its directory, which may not exist.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
 
-impl Incoming {
-    pub(super) fn new(folder: &Path) -> Result<Self, Problem> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let incoming = folder.join(INCOMING);
-        if !incoming.exists() {
-            fs::create_dir_all(&incoming).map_err(|error| disk("make", &incoming, &error))?;
+    /// Opens the repository; `None` if there is none.
+    pub fn open(&self) -> Result<Option<gix::Repository>, gix::Error> {
+        if !self.dir.is_dir() {
+            return Ok(None);
         }
-        Ok(Self(incoming.join(format!("{}.pack", COUNT.fetch_add(1, Ordering::Relaxed)))))
+        open(&self.dir).map(Some)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Verifies and indexes a pack, then makes the revision visible: a broken pack changes nothing.
-pub(super) fn store(
-    folder: &Path,
-    incoming: &Incoming,
-    revision: Revision,
-    shallow: &[Revision],
-    url: &str,
-) -> Result<(), Problem> {
-    let packs = folder.join("objects/pack");
-    fs::create_dir_all(&packs).map_err(|error| disk("make", &packs, &error))?;
-    let file = fs::File::open(incoming.path()).map_err(|error| disk("read", incoming.path(), &error))?;
-    let outcome = gix::odb::pack::Bundle::write_to_directory(
-        &mut BufReader::new(file),
-        Some(&packs),
-        &mut gix::progress::Discard,
-        &AtomicBool::new(false),
-        None::<gix::objs::find::Never>,
-        gix::hash::Kind::Sha1,
-        gix::odb::pack::bundle::write::Options::default(),
-    )
-    .map_err(|error| Problem::new(Reason::SourceError, format!("{url}: the pack is damaged: {error}")))?;
-    add_shallow(folder, shallow)?;
-    // The ref makes the revision one that is kept; written last.
-    let refs = folder.join("refs/pintle");
-    fs::create_dir_all(&refs).map_err(|error| disk("make", &refs, &error))?;
-    let name = refs.join(revision.to_string());
-    fs::write(&name, format!("{revision}\n")).map_err(|error| disk("write", &name, &error))?;
-    if let Some(keep) = outcome.keep_path {
-        let _ = fs::remove_file(keep);
-    }
-    if has(folder, revision) {
-        return Ok(());
-    }
-    let _ = fs::remove_file(&name);
-    Err(Problem::new(Reason::SourceError, format!("{url}: the pack does not hold the commit {revision}")))
-}
-
-/// Where history is cut, for every tool that reads the cache.
-fn add_shallow(folder: &Path, shallow: &[Revision]) -> Result<(), Problem> {
-    let path = folder.join("shallow");
-    let old = fs::read_to_string(&path).unwrap_or_default();
-    let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
-    lines.extend(shallow.iter().map(ToString::to_string));
-    lines.sort();
-    lines.dedup();
-    if lines.is_empty() {
-        return Ok(());
-    }
-    fs::write(&path, lines.join("\n") + "\n").map_err(|error| disk("write", &path, &error))
-}
-
-/// Is the commit here, with its tree?
-pub(super) fn has(folder: &Path, revision: Revision) -> bool {
-    let Ok(repo) = open(folder) else { return false };
-    repo.find_commit(id(revision)).is_ok_and(|commit| commit.tree().is_ok())
-}
-
-/// Author, time, subject.
-pub(super) fn commit(folder: &Path, revision: Revision, url: &str) -> Result<CommitInfo, Problem> {
-    let repo = open(folder).map_err(|error| absent(url, revision, &error))?;
-    let commit = repo.find_commit(id(revision)).map_err(|error| absent(url, revision, &error.to_string()))?;
-    let broken =
-        |error: String| Problem::new(Reason::SourceError, format!("{url}: commit {revision}: {error}"));
-    let author = commit.author().map_err(|error| broken(error.to_string()))?.name.to_string();
-    let seconds = commit.time().map_err(|error| broken(error.to_string()))?.seconds;
-    let subject = commit.message_raw_sloppy().lines().next().unwrap_or_default().to_str_lossy().into_owned();
-    Ok(CommitInfo { author, time: Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH), subject })
-}
-
-/// The files below a path, and the targets of links that are reached from there.
-pub(super) fn tree(folder: &Path, revision: Revision, path: &str, url: &str) -> Result<Tree, Problem> {
-    let repo = open(folder).map_err(|error| absent(url, revision, &error))?;
-    let commit = repo.find_commit(id(revision)).map_err(|error| absent(url, revision, &error.to_string()))?;
-    let root = commit.tree().map_err(|error| absent(url, revision, &error.to_string()))?;
-    let mut walk = Walk { repo: &repo, root, url, revision, files: BTreeMap::new(), bytes: 0 };
-    let start = clean(path).ok_or_else(|| {
-        Problem::new(Reason::RenderError, format!("path {path:?} leaves the repository {url}"))
-    })?;
-    if !walk.add(&start)? {
-        return Err(walk.no_such_path(path));
-    }
-    walk.follow_links()?;
-    Ok(Tree { files: walk.files })
-}
-
-struct Walk<'a> {
-    repo: &'a gix::Repository,
-    root: gix::Tree<'a>,
-    url: &'a str,
-    revision: Revision,
-    files: BTreeMap<String, Entry>,
-    bytes: usize,
-}
-
-impl Walk<'_> {
-    /// Adds a file, or a folder with all below it. Returns whether it exists.
-    fn add(&mut self, path: &str) -> Result<bool, Problem> {
-        let mut queue: VecDeque<(String, gix::ObjectId, gix::object::tree::EntryKind)> = VecDeque::new();
-        if path.is_empty() {
-            queue.push_back((String::new(), self.root.id, gix::object::tree::EntryKind::Tree));
-        } else {
-            let found =
-                self.root.lookup_entry_by_path(path).map_err(|error| self.broken(&error.to_string()))?;
-            let Some(entry) = found else { return Ok(false) };
-            queue.push_back((path.to_owned(), entry.object_id(), entry.mode().kind()));
+    /// Opens the repository for reading `revision`.
+    ///
+    /// Errors: `SourceError` if there is no cache or it cannot be opened.
+    pub fn open_for_reading(&self, url: &str, revision: Revision) -> Result<gix::Repository, Problem> {
+        match self.open() {
+            Ok(Some(repository)) => Ok(repository),
+            Ok(None) => Err(Problem::new(
+                Reason::SourceError,
+                format!("{url}: commit {revision} is not in the cache: it has not been fetched yet"),
+            )),
+            Err(error) => Err(Problem::new(
+                Reason::SourceError,
+                format!("{url}: cannot open {}: {error:#}", self.dir.display()),
+            )),
         }
-        while let Some((path, id, kind)) = queue.pop_front() {
-            if self.files.contains_key(&path) {
-                continue;
-            }
-            self.add_one(path, id, kind, &mut queue)?;
-        }
-        Ok(true)
     }
 
-    fn add_one(
-        &mut self,
-        path: String,
-        id: gix::ObjectId,
-        kind: gix::object::tree::EntryKind,
-        queue: &mut VecDeque<(String, gix::ObjectId, gix::object::tree::EntryKind)>,
-    ) -> Result<(), Problem> {
-        use gix::object::tree::EntryKind;
-        match kind {
-            EntryKind::Tree => {
-                let tree = self.repo.find_tree(id).map_err(|error| self.broken(&error.to_string()))?;
-                for entry in tree.iter() {
-                    let entry = entry.map_err(|error| self.broken(&error.to_string()))?;
-                    let name = entry.filename().to_str_lossy();
-                    let below = if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
-                    queue.push_back((below, entry.object_id(), entry.mode().kind()));
-                }
-            }
-            EntryKind::Blob | EntryKind::BlobExecutable => {
-                let bytes = self.blob(id, &path)?;
-                self.insert(path, Entry::File(Arc::from(bytes)))?;
-            }
-            EntryKind::Link => {
-                let target = self.blob(id, &path)?.to_str_lossy().into_owned();
-                self.insert(path, Entry::Symlink(target))?;
-            }
-            // A submodule: its content is not here, and what refers to it will say so.
-            EntryKind::Commit => {}
-        }
-        Ok(())
+    /// Was `revision` fetched whole, and is its commit still there?
+    pub fn has(&self, revision: Revision) -> bool {
+        let Ok(Some(repository)) = self.open() else { return false };
+        let name = format!("{REF_PREFIX}{revision}");
+        matches!(repository.try_find_reference(name.as_str()), Ok(Some(_)))
+            && repository.find_commit(object_id(revision)).is_ok_and(|commit| commit.tree().is_ok())
     }
 
-    fn insert(&mut self, path: String, entry: Entry) -> Result<(), Problem> {
-        if self.files.len() >= limits::TREE_MAX_FILES {
-            return Err(self.too_much(&format!("more than {} files below its path", limits::TREE_MAX_FILES)));
-        }
-        self.files.insert(path, entry);
-        Ok(())
+    /// The fetched revisions whose id starts with `prefix` (any case).
+    pub fn revisions_with_prefix(&self, prefix: &str) -> Vec<Revision> {
+        let prefix = prefix.to_ascii_lowercase();
+        let mut found = self.revisions();
+        found.retain(|revision| revision.to_string().starts_with(&prefix));
+        found
     }
 
-    fn blob(&mut self, id: gix::ObjectId, path: &str) -> Result<Vec<u8>, Problem> {
-        // The size is known before the content is read.
-        let size = self.repo.find_header(id).map_err(|error| self.broken(&error.to_string()))?.size();
-        if size > limits::BLOB_MAX_BYTES as u64 {
-            return Err(
-                self.too_much(&format!("{path} has {size} bytes, more than {}", limits::BLOB_MAX_BYTES))
-            );
-        }
-        self.bytes += usize::try_from(size).unwrap_or(usize::MAX);
-        if self.bytes > 10 * limits::DIRECTORY_MAX_BYTES {
-            return Err(self
-                .too_much(&format!("more than {} bytes below its path", 10 * limits::DIRECTORY_MAX_BYTES)));
-        }
-        let object = self.repo.find_object(id).map_err(|error| self.broken(&error.to_string()))?;
-        Ok(object.detach().data)
+    /// Every fetched revision.
+    pub fn revisions(&self) -> Vec<Revision> {
+        let Ok(Some(repository)) = self.open() else { return Vec::new() };
+        let Ok(platform) = repository.references() else { return Vec::new() };
+        let Ok(references) = platform.prefixed(REF_PREFIX) else { return Vec::new() };
+        references
+            .filter_map(Result::ok)
+            .filter_map(|one| one.name().as_bstr().to_string().strip_prefix(REF_PREFIX)?.parse().ok())
+            .collect()
     }
 
-    /// Brings in the targets of links that stay inside the repository; others are refused by the renderer, which
-    /// knows whether they matter.
-    fn follow_links(&mut self) -> Result<(), Problem> {
-        for _ in 0..16 {
-            let missing: Vec<String> = self
-                .files
-                .iter()
-                .filter_map(|(path, entry)| match entry {
-                    Entry::Symlink(target) => resolve_link(path, target),
-                    Entry::File(_) => None,
-                })
-                .filter(|target| !self.files.contains_key(target))
-                .filter(|target| !self.files.keys().any(|path| path.starts_with(&format!("{target}/"))))
-                .collect();
-            if missing.is_empty() {
-                return Ok(());
-            }
-            let mut any = false;
-            for target in missing {
-                any |= self.add(&target)?;
-            }
-            if !any {
-                return Ok(());
+    /// Number of packs; each fetch adds one.
+    pub fn packs(&self) -> usize {
+        let names = file_names(&self.dir.join("objects").join("pack")).unwrap_or_default();
+        names.iter().filter(|name| Path::new(name).extension().is_some_and(|suffix| suffix == "idx")).count()
+    }
+
+    /// Forgets the refs of revisions that are not in `keep`.
+    pub fn forget_revisions_except(&self, keep: &[Revision]) -> Result<(), gix::Error> {
+        let Some(repository) = self.open()? else { return Ok(()) };
+        for revision in self.revisions() {
+            if !keep.contains(&revision)
+                && let Some(reference) =
+                    repository.try_find_reference(format!("{REF_PREFIX}{revision}").as_str())?
+            {
+                reference.delete()?;
             }
         }
         Ok(())
     }
 
-    fn no_such_path(&self, path: &str) -> Problem {
-        // The nearest folder that exists tells where the path goes wrong.
-        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let mut folder = None;
-        while parts.pop().is_some() {
-            let parent = parts.join("/");
-            let tree = if parent.is_empty() {
-                self.repo.find_tree(self.root.id).ok()
-            } else {
-                let entry = self.root.lookup_entry_by_path(&parent).ok().flatten();
-                entry.and_then(|entry| self.repo.find_tree(entry.object_id()).ok())
-            };
-            if let Some(tree) = tree {
-                let names: Vec<String> = tree
-                    .iter()
-                    .filter_map(Result::ok)
-                    .filter(|entry| entry.mode().is_tree())
-                    .map(|entry| entry.filename().to_str_lossy().into_owned())
-                    .take(20)
-                    .collect();
-                folder = Some((parent, names.join(", ")));
-                break;
-            }
+    /// Removes what an aborted fetch left: temporary packs, packs without index, lock files. They would fill the
+    /// disk (50 GiB in argo-cd#18831), and a `shallow.lock` would refuse every later fetch.
+    pub fn remove_leftovers(&self) -> io::Result<()> {
+        remove_leftovers(&self.dir)
+    }
+
+    /// Makes an empty bare repository beside the cache; [`Cache::replace`] puts it into place.
+    pub fn create_beside(&self) -> Result<gix::Repository, Problem> {
+        let beside = self.beside(NEW);
+        let failed = |what: &dyn std::fmt::Display| {
+            Problem::new(Reason::SourceError, format!("cannot create {}: {what}", beside.display()))
+        };
+        if let Some(root) = beside.parent() {
+            // Manifests may hold what other users of the node must not read.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|error| failed(&error))?;
         }
-        let (parent, names) = folder.unwrap_or_default();
-        Problem::new(
-            Reason::RenderError,
-            format!(
-                "path {path:?} does not exist in {} at {}; folders in {:?}: {names}",
-                self.url,
-                self.revision.short(),
-                if parent.is_empty() { "." } else { &parent }
-            ),
-        )
+        remove_dir(&beside).map_err(|error| failed(&error))?;
+        let options = gix::create::Options::default();
+        gix::ThreadSafeRepository::init_opts(&beside, gix::create::Kind::Bare, options, open_options())
+            .map_err(|error| failed(&format!("{error:#}")))?;
+        // Thirteen sample scripts that nobody runs.
+        remove_dir(&beside.join("hooks")).map_err(|error| failed(&error))?;
+        open(&beside).map_err(|error| failed(&format!("{error:#}")))
     }
 
-    fn broken(&self, error: &str) -> Problem {
-        Problem::new(
-            Reason::SourceError,
-            format!("{} at {}: the cache is damaged: {error}", self.url, self.revision),
-        )
+    /// Puts the repository made by [`Cache::create_beside`] in the place of the cache.
+    pub fn replace(&self) -> io::Result<()> {
+        let old = self.beside(OLD);
+        remove_dir(&old)?;
+        match fs::rename(&self.dir, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::rename(self.beside(NEW), &self.dir)?;
+        remove_dir(&old)
     }
 
-    fn too_much(&self, what: &str) -> Problem {
-        Problem::new(Reason::RenderError, format!("{} at {}: {what}", self.url, self.revision.short()))
+    /// Removes the repository being made, if there is one.
+    pub fn remove_beside(&self) -> io::Result<()> {
+        remove_dir(&self.beside(NEW))
+    }
+
+    /// Removes the whole cache.
+    pub fn remove(&self) -> io::Result<()> {
+        let old = self.beside(OLD);
+        remove_dir(&old)?;
+        // Renamed first: a reader or a crash never meets half a cache under the final name.
+        match fs::rename(&self.dir, &old) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => remove_dir(&old),
+        }
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        self.dir.with_extension(suffix)
     }
 }
 
-/// Removes caches that are not named, and half-made ones.
-pub(super) fn remove_unused(folder: &Path, keep: &[String]) -> Result<(), Problem> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !keep.contains(&name) {
-            fs::remove_dir_all(entry.path()).map_err(|error| disk("remove", &entry.path(), &error))?;
+/// At start: removes what an earlier process left in any cache. A swap that was cut off is completed.
+pub fn clean_root(root: &Path) -> io::Result<()> {
+    for name in cache_entries(root)? {
+        let path = root.join(&name);
+        match path.extension().and_then(|suffix| suffix.to_str()) {
+            Some(NEW) => remove_dir(&path)?,
+            Some(OLD) => {
+                let cache = path.with_extension("");
+                // Between the two renames of a swap the old cache is the only one.
+                if cache.exists() { remove_dir(&path)? } else { fs::rename(&path, &cache)? }
+            }
+            _ => remove_leftovers(&path)?,
         }
     }
     Ok(())
 }
 
-/// A path inside the repository, without `.` and empty parts; `None` when it leaves it.
-fn clean(path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
+/// Names of the directories below `root`; none if it does not exist.
+pub fn cache_entries(root: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
         }
     }
-    Some(parts.join("/"))
+    Ok(names)
 }
 
-fn resolve_link(path: &str, target: &str) -> Option<String> {
-    if target.starts_with('/') {
-        return None;
+/// The commit id as gix names it.
+pub fn object_id(revision: Revision) -> gix::ObjectId {
+    gix::ObjectId::Sha1(*revision.as_bytes())
+}
+
+fn open(dir: &Path) -> Result<gix::Repository, gix::Error> {
+    Ok(gix::ThreadSafeRepository::open_opts(dir, open_options())?.to_thread_local())
+}
+
+/// No system, user or environment configuration; the directory is ours whoever owns it.
+fn open_options() -> gix::open::Options {
+    gix::open::Options::isolated().with(gix::sec::Trust::Full)
+}
+
+fn remove_leftovers(dir: &Path) -> io::Result<()> {
+    let pack_dir = dir.join("objects").join("pack");
+    for name in file_names(&pack_dir)? {
+        let path = pack_dir.join(&name);
+        let known = name.starts_with("pack-")
+            && matches!(
+                path.extension().and_then(|suffix| suffix.to_str()),
+                Some("pack" | "idx" | "keep" | "rev")
+            );
+        // The index is written last: a pack without one was never finished.
+        let finished = known && path.with_extension("idx").is_file() && path.with_extension("pack").is_file();
+        if !finished {
+            remove_file(&path)?;
+        }
     }
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    clean(&format!("{folder}/{target}"))
+    for folder in [dir.to_owned(), dir.join("refs").join("pintle")] {
+        for name in file_names(&folder)? {
+            if Path::new(&name).extension().is_some_and(|suffix| suffix == "lock") {
+                remove_file(&folder.join(name))?;
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Opens without looking at any configuration outside the cache.
-fn open(folder: &Path) -> Result<gix::Repository, String> {
-    gix::open_opts(folder, gix::open::Options::isolated().open_path_as_is(true))
-        .map_err(|error| error.to_string())
+fn file_names(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
 }
 
-fn id(revision: Revision) -> gix::ObjectId {
-    gix::ObjectId::from_bytes_or_panic(revision.as_bytes())
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
-fn disk(what: &str, path: &Path, error: &std::io::Error) -> Problem {
-    Problem::new(Reason::SourceError, format!("cannot {what} {}: {error}", path.display()))
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
-fn git(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Problem {
-    Problem::new(Reason::SourceError, format!("cannot {what} the git cache {}: {error}", path.display()))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn absent(url: &str, revision: Revision, error: &str) -> Problem {
-    Problem::new(Reason::SourceError, format!("{url}: the commit {revision} is not in the cache: {error}"))
+    fn touch(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, b"x").unwrap();
+    }
+
+    #[test]
+    fn leftovers_of_an_aborted_fetch_are_removed_and_finished_packs_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("0123456789abcdef");
+        let pack = dir.join("objects/pack");
+        for name in
+            ["pack-1.pack", "pack-1.idx", "pack-1.keep", "Ab3xYz", ".tmpQ", "pack-2.pack", "pack-3.keep"]
+        {
+            touch(&pack.join(name));
+        }
+        touch(&dir.join("shallow.lock"));
+        touch(&dir.join("shallow"));
+        touch(&dir.join("refs/pintle/aa.lock"));
+        clean_root(root.path()).unwrap();
+        let mut left = file_names(&pack).unwrap();
+        left.sort();
+        assert_eq!(left, ["pack-1.idx", "pack-1.keep", "pack-1.pack"]);
+        assert!(!dir.join("shallow.lock").exists() && !dir.join("refs/pintle/aa.lock").exists());
+        assert!(dir.join("shallow").exists());
+    }
+
+    #[test]
+    fn a_swap_that_was_cut_off_keeps_the_old_cache() {
+        let root = tempfile::tempdir().unwrap();
+        touch(&root.path().join("a.old/HEAD"));
+        touch(&root.path().join("b.old/HEAD"));
+        touch(&root.path().join("b/HEAD"));
+        touch(&root.path().join("c.new/HEAD"));
+        clean_root(root.path()).unwrap();
+        let mut names = cache_entries(root.path()).unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_missing_cache_has_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(&root.path().join("none"), "0123456789abcdef");
+        assert!(!cache.has(Revision::from_bytes([1; 20])));
+        assert!(cache.revisions().is_empty());
+        clean_root(&root.path().join("none")).unwrap();
+    }
 }
