@@ -212,7 +212,7 @@ impl Story {
         self.check("drift is still reverted", true);
         let status = wait_for("status tells that git is away", 30, || {
             let status = self.agent.ok(&["status"]);
-            if status.contains("cannot be reached") { Ok(status) } else { Err(status) }
+            if status.contains("the last fetched revision stays deployed") { Ok(status) } else { Err(status) }
         });
         println!("   $ pintle status");
         for line in status.lines() {
@@ -253,7 +253,7 @@ impl Story {
         self.front.set(Mode::Up);
         wait_for("git is polled again", 60, || {
             let status = self.agent.ok(&["status"]);
-            if status.contains("cannot be reached") { Err(status) } else { Ok(()) }
+            if status.contains("the last fetched revision stays deployed") { Err(status) } else { Ok(()) }
         });
         let (_, _, revision) = self.agent.verdict("shop").unwrap_or_default();
         let held = revision == self.commits[0];
