@@ -248,3 +248,28 @@ fn a_definition_is_established_before_its_resources_are_applied() {
     ]);
     world.wait_value("things.defined.example/one", "{.spec.size}", "1");
 }
+
+#[test]
+fn prune_false_outlives_the_store() {
+    let mut world = World::new("kept-lost");
+    let text = crate::map("kept", "git");
+    let kept = "{name: kept, annotations: {argocd.argoproj.io/sync-options: Prune=false}}";
+    world.repo.write("kept-lost/kept.yaml", &text.replace("{name: kept}", kept));
+    world.write_map("other", "git");
+    world.synced();
+    world.repo.remove("kept-lost/kept.yaml");
+    world.write_map("other", "next");
+    world.repo.commit("let go");
+    world.wait_value("configmap/other", "{.data.value}", "next");
+    world.agent.kill();
+    std::fs::remove_dir_all(world.agent.path("state")).unwrap();
+    world.agent.start();
+    wait_for("the rebuilt inventory lists it as extra", 60, || {
+        let app = world.agent.app("kept-lost")?;
+        let list = app["status"]["resources"].as_array().cloned().unwrap_or_default();
+        let extra = list.iter().any(|r| r["name"] == "kept" && r["requiresPruning"] == true);
+        let done = app["status"]["operationState"]["phase"] == "Succeeded";
+        if extra && done { Ok(()) } else { Err(format!("{app}\n{}", world.agent.log())) }
+    });
+    assert_eq!(world.get("configmap/kept", "{.data.value}").unwrap(), "git", "it was pruned");
+}

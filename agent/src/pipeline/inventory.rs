@@ -8,6 +8,7 @@ use pintle_core::engine::event::{Event, Found, Rebuilt};
 use pintle_core::engine::record::{Adopted, InventoryRecord, Pin};
 use pintle_core::fields::{self, OwnedSet};
 use pintle_core::{adopt, identity};
+use pintle_model::application::parse_sync_options;
 use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, names};
 use serde_json::json;
 
@@ -242,7 +243,10 @@ fn record_of(object: &Object) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
         set: set.as_ref().map(|set| set.digest()),
         projection: set.as_ref().map(|set| fields::projection_digest(object, set)),
         adopted,
-        keep: false,
+        // The application's own option is not known here; the object's annotation is on it.
+        keep: object
+            .annotation(names::SYNC_OPTIONS)
+            .is_some_and(|text| parse_sync_options(text).is_ok_and(|options| !options.may_prune())),
         wave: 0,
         deleting: false,
     };
