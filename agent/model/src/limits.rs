@@ -54,8 +54,9 @@ pub const HISTORY_DEFAULT: usize = 10;
 /// An observation older than this is stale.
 pub const STALE_SECS: u64 = 300;
 
-/// Largest value of one store record: sled keeps larger ones in files that it frees late.
-pub const STORE_VALUE_MAX_BYTES: usize = 16 * 1024;
+/// Largest value of one store record. sled puts pages of more than 128 KiB into files of their own that our fsync does not
+/// cover; several values of 16 KiB in one page reach that, values of 4 KiB do not.
+pub const STORE_VALUE_MAX_BYTES: usize = 4 * 1024;
 /// Events waiting for the engine.
 pub const ENGINE_QUEUE: usize = 4_096;
 

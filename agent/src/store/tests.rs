@@ -71,6 +71,8 @@ fn large_records_are_cut_into_chunks_and_rewriting_them_does_not_blow_up_the_dis
         put(&store, Table::Renders, "big", &text);
     }
     assert!(store.size_on_disk() < 40 << 20, "{} bytes", store.size_on_disk());
+    let beside = std::fs::read_dir(folder.path().join("db/blobs")).map_or(0, Iterator::count);
+    assert_eq!(beside, 0, "values lie in files that our fsync does not cover");
     put(&store, Table::Renders, "big", "small");
     assert_eq!(store.get::<String>(Table::Renders, "big").unwrap().as_deref(), Some("small"));
 }
