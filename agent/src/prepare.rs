@@ -203,6 +203,7 @@ impl<'a> Builder<'a> {
             })?,
         };
         let spec = self.context.spec;
+        let options = options.over(&spec.sync_options);
         let ignored = spec
             .ignore_differences
             .iter()
@@ -214,11 +215,14 @@ impl<'a> Builder<'a> {
             api_version: object.api_version().into(),
             manifest: Digest::of(b""),
             wave,
-            keep: !options.over(&spec.sync_options).may_prune(),
+            keep: !options.may_prune(),
             adopt: object.annotation(names::ADOPT).map_or(spec.settings.adopt, |text| text == "true"),
-            lenient: options.over(&spec.sync_options).field_validation() == FieldValidation::Ignore,
+            lenient: options.field_validation() == FieldValidation::Ignore,
             ignore_health: object.annotation(names::IGNORE_HEALTHCHECK) == Some("true"),
             ignored,
+            only_create: false,
+            fail_on_shared: options.fails_on_shared_resource(),
+            propagation: options.prune_propagation_policy,
             origin: desired.origin.clone(),
         })
     }
@@ -236,7 +240,7 @@ impl<'a> Builder<'a> {
         entry.manifest = Digest::of(&payload);
         if let Some((first, _)) = self.objects.get(&key) {
             self.warnings.push(Problem::new(
-                Reason::RenderError,
+                Reason::RepeatedResourceWarning,
                 format!("{key} stands at {} and at {}; the last one counts", first.origin, entry.origin),
             ));
         }
@@ -265,10 +269,14 @@ impl<'a> Builder<'a> {
             manifest: Digest::of(b""),
             wave: 0,
             keep: true,
-            adopt: true,
+            adopt: spec.settings.adopt,
             lenient: false,
             ignore_health: false,
             ignored: Vec::new(),
+            // Without metadata of its own it only has to be there, whoever made it; with it, it is managed.
+            only_create: spec.namespace_metadata.is_none(),
+            fail_on_shared: false,
+            propagation: None,
             origin: Origin { file: "syncOptions CreateNamespace=true".into(), line: 0 },
         };
         self.insert(key, entry, payload);

@@ -97,11 +97,29 @@ pub fn after_event(world: &World) {
     }
 }
 
+/// After the inventory was united with the cluster: nothing that the cluster tells of a hold is forgotten, whether
+/// the application is known yet or comes with a parent's render later.
+pub fn after_rebuild(world: &World) {
+    for (app, parent) in world.parents.iter().filter(|(_, parent)| !parent.orphaned) {
+        let Some(known) = world.state.apps.get(app) else {
+            fail(world, &format!("{app} has an ApplySet parent and was forgotten with the store"));
+        };
+        if parent.pin.is_some() && known.holds.pin.is_none() {
+            fail(world, &format!("the pin of {app} was forgotten with the store"));
+        }
+    }
+}
+
 /// When faults have stopped and everything is quiet: git's newest commit is what is there.
 pub fn converged(world: &World) {
     let now = world.now();
     let head = world.commits.len() - 1;
     for app in world.state.apps.values() {
+        if let Some(pin) = &app.holds.pin
+            && app.desired.pin.as_ref().is_none_or(|render| render.revision != pin.revision)
+        {
+            fail(world, &format!("{} is pinned, git can be reached, and it does not have the render", app.key));
+        }
         if app.holds.pin.is_some() || !world.automated {
             continue;
         }
@@ -135,7 +153,9 @@ pub fn converged(world: &World) {
             }
         }
         for (key, tracked) in &app.objects {
-            if matches!(tracked.live, Live::Present { verdict: Verdict::Drifted, .. }) {
+            // What git no longer wants and a guard keeps is nobody's to put back.
+            let wanted = app.entry(key).is_some();
+            if wanted && matches!(tracked.live, Live::Present { verdict: Verdict::Drifted, .. }) {
                 fail(world, &format!("{key} stays drifted"));
             }
         }
@@ -147,7 +167,9 @@ pub fn converged(world: &World) {
             let ours =
                 object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
             if !wanted && ours {
-                fail(world, &format!("{key} is ours, nobody wants it, and it is still there"));
+                let owner = world.state.owners.get(key).and_then(|owner| world.state.apps.get(owner));
+                let why = owner.map(|app| (&app.key, app.objects.get(key), &app.verdicts));
+                fail(world, &format!("{key} is ours, nobody wants it, and it is still there: {why:?}"));
             }
         }
     }

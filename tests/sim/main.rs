@@ -175,7 +175,10 @@ fn calm(world: &mut World) {
         world.commits.push(commit);
     }
     for app in world.app_keys() {
-        world.request(&app, 1);
+        // A hold that nobody ends holds, and comes to rest too.
+        if world.rng.chance(70) {
+            world.request(&app, 1);
+        }
     }
     let until = world.mono + Duration::from_hours(1);
     let mut events = 0_u32;
@@ -199,11 +202,12 @@ fn short(text: &str) -> String {
 }
 
 /// The spec of an application of the simulator.
-fn spec(key: &AppKey, url: &str, automated: bool) -> Application {
+fn spec(key: &AppKey, url: &str, automated: bool, until_resume: bool) -> Application {
     let raw = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
-        "metadata": {"name": &*key.name, "namespace": &*key.namespace},
+        "metadata": {"name": &*key.name, "namespace": &*key.namespace,
+            "annotations": {"pintle.dev/rollback-until": if until_resume { "resume" } else { "newer" }}},
         "spec": {
             "project": "default",
             "source": {"repoURL": url, "targetRevision": "main", "path": &*key.name},

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_core::engine::effect::{Effect, Report};
+use pintle_core::engine::effect::{Effect, Parent, Report};
 use pintle_core::engine::event::{
-    Event, Found, FoundApp, Now, Rebuilt, RefKey, Request, RollbackRequest, SyncRequest,
+    Child, Event, Found, FoundApp, Now, Rebuilt, RefKey, Request, RollbackRequest, SyncRequest,
 };
 use pintle_core::engine::record::{
     AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, OperationRecord, Place, Records, RefRecord,
@@ -63,6 +63,12 @@ pub struct World {
     pub watched: BTreeSet<pintle_model::GroupKind>,
     pub trace: VecDeque<String>,
     pub automated: bool,
+    /// Application two is a child in the render of one.
+    pub nested: bool,
+    /// A rollback ends only with `resume`.
+    pub until_resume: bool,
+    /// ApplySet parents in the cluster.
+    pub parents: BTreeMap<AppKey, Parent>,
     pub ever_wanted: BTreeSet<ObjectKey>,
     pub reverts: u64,
 }
@@ -88,6 +94,8 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let automated = rng.chance(90);
+        let nested = rng.chance(40);
+        let until_resume = rng.chance(30);
         let mut world = Self {
             rng,
             mono: Duration::ZERO,
@@ -104,6 +112,9 @@ impl World {
             watched: BTreeSet::new(),
             trace: VecDeque::new(),
             automated,
+            nested,
+            until_resume,
+            parents: BTreeMap::new(),
             ever_wanted: BTreeSet::new(),
             reverts: 0,
         };
@@ -160,13 +171,23 @@ impl World {
         let apps = self
             .app_keys()
             .into_iter()
-            .map(|key| FoundApp {
-                spec: Arc::new(self.spec(&key)),
-                raw: json!({"metadata": {"name": &*key.name}}),
-                place: Place::File(Origin { file: "apps.yaml".into(), line: 1 }),
+            .take(if self.nested { 1 } else { 2 })
+            .map(|key| {
+                let place = Place::File(Origin { file: "apps.yaml".into(), line: 1 });
+                self.found(&key, place)
             })
             .collect();
         self.event(Event::AppsLoaded { apps, held: BTreeSet::new(), problems: Vec::new() });
+    }
+
+    fn found(&self, key: &AppKey, place: Place) -> FoundApp {
+        FoundApp { spec: Arc::new(self.spec(key)), raw: json!({"metadata": {"name": &*key.name}}), place }
+    }
+
+    /// The applications that a render of `app` brings.
+    fn children(&self, app: &AppKey) -> Vec<AppKey> {
+        let keys = self.app_keys();
+        if self.nested && *app == keys[0] { keys[1..].to_vec() } else { Vec::new() }
     }
 
     #[allow(clippy::unused_self, reason = "reads as a property of the world")]
@@ -175,7 +196,7 @@ impl World {
     }
 
     fn spec(&self, key: &AppKey) -> Application {
-        crate::spec(key, URL, self.automated)
+        crate::spec(key, URL, self.automated, self.until_resume)
     }
 
     /// A commit made from the one before: objects added, changed, removed, moved between applications.
@@ -356,10 +377,10 @@ impl World {
             Effect::Render { app, revision, ticket, .. } => {
                 let render = self.render(&app, revision);
                 self.disk.renders.insert(render.id, render.clone());
-                self.answer(
-                    heard,
-                    Event::Rendered { app, ticket, result: Ok((Arc::new(render), Vec::new())) },
-                );
+                let place = || Place::Parent(app.clone(), Origin { file: "apps.yaml".into(), line: 1 });
+                let children =
+                    self.children(&app).iter().map(|key| Child::Valid(self.found(key, place()))).collect();
+                self.answer(heard, Event::Rendered { app, ticket, result: Ok((Arc::new(render), children)) });
             }
             Effect::LoadRender { app, render, ticket } => {
                 let result = match self.disk.renders.get(&render) {
@@ -378,7 +399,11 @@ impl World {
             }
             Effect::Rebuild => {
                 let result = if self.api_up { Ok(self.rebuild()) } else { Err(Self::unreachable()) };
+                let rebuilt = result.is_ok();
                 self.answer(heard, Event::Rebuilt(result));
+                if heard && rebuilt {
+                    crate::invariants::after_rebuild(self);
+                }
             }
             Effect::Watch(wanted) => self.watch(&wanted, heard),
             Effect::Probe(key) => {
@@ -403,8 +428,11 @@ impl World {
                 };
                 self.answer(heard, Event::Surveyed { app, op, result });
             }
-            Effect::Begin { app, op, .. } => {
+            Effect::Begin { app, op, parent } => {
                 let result = if self.api_up { Ok(()) } else { Err(Self::unreachable()) };
+                if self.api_up {
+                    self.parents.insert(app.clone(), parent);
+                }
                 self.answer(heard, Event::Begun { app, op, result });
             }
             Effect::Commit { ticket, writes } => {
@@ -425,7 +453,12 @@ impl World {
                     if self.api_up { self.cluster.delete(&key, &uid) } else { Err(Self::unreachable()) };
                 self.answer(heard, Event::StepDeleted { app, op, key, result });
             }
-            Effect::Parent(_) | Effect::Report(_) | Effect::Answer { .. } => {}
+            Effect::Parent(parent) => {
+                if self.api_up {
+                    self.parents.insert(parent.app.clone(), parent);
+                }
+            }
+            Effect::Report(_) | Effect::Answer { .. } => {}
         }
     }
 
@@ -506,6 +539,9 @@ impl World {
                 lenient: false,
                 ignore_health: false,
                 ignored: Vec::new(),
+                only_create: false,
+                fail_on_shared: false,
+                propagation: None,
                 origin: Origin { file: "a.yaml".into(), line: 1 },
             });
         }
@@ -516,7 +552,7 @@ impl World {
             objects,
             commit: None,
             warnings: Vec::new(),
-            children: Vec::new(),
+            children: self.children(app),
         }
     }
 
@@ -557,8 +593,9 @@ impl World {
 
     fn rebuild(&self) -> BTreeMap<AppKey, Rebuilt> {
         let mut found: BTreeMap<AppKey, Rebuilt> = BTreeMap::new();
-        for app in self.app_keys() {
-            let part_of = identity::applyset_id(NAMESPACE, &app);
+        for (app, parent) in self.parents.iter().filter(|(_, parent)| !parent.orphaned) {
+            found.entry(app.clone()).or_default().pin.clone_from(&parent.pin);
+            let part_of = identity::applyset_id(NAMESPACE, app);
             for (key, object) in &self.cluster.objects {
                 if !adopt::is_ours(object, &part_of, &key.tracking_id(&app.to_string())) {
                     continue;
@@ -575,6 +612,7 @@ impl World {
                     },
                     keep: false,
                     wave: 0,
+                    propagation: None,
                     deleting: false,
                 };
                 found.entry(app.clone()).or_default().inventory.insert(key.clone(), (record, set));

@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pintle_model::{AppKey, Digest, Object, ObjectKey, Reason};
+use pintle_model::application::PropagationPolicy;
+use pintle_model::{AppKey, Digest, Object, ObjectKey, Reason, names};
 use serde::{Deserialize, Serialize};
 
 use crate::adopt::{self, Decision};
@@ -68,8 +69,6 @@ pub struct Options {
     pub confirm: Option<String>,
     /// An empty render may delete everything.
     pub allow_empty: bool,
-    /// Sharing an object with another application fails the sync.
-    pub fail_on_shared: bool,
     /// Take over what others own.
     pub adopt: bool,
     /// Prune limits.
@@ -145,6 +144,8 @@ pub struct Step {
     pub apply: Option<Apply>,
     /// UID precondition of a deletion.
     pub uid: Option<Arc<str>>,
+    /// How dependents go with a deletion.
+    pub propagation: PropagationPolicy,
 }
 
 /// Steps that run side by side.
@@ -190,6 +191,8 @@ pub struct Plan {
     pub take: Vec<(ObjectKey, AppKey)>,
     /// Wanted by us and owned by another application.
     pub shared: Vec<(ObjectKey, AppKey)>,
+    /// Only made when absent, and somebody else has made them: left as they are.
+    pub left_alone: Vec<ObjectKey>,
     /// Entries that are gone and no longer wanted.
     pub forget: Vec<ObjectKey>,
     /// Objects of ours that were found without their entry: these UIDs are recorded.
@@ -252,7 +255,11 @@ fn apply_step(input: &Input<'_>, entry: &DesiredEntry, plan: &mut Plan) -> Optio
     let key = &entry.key;
     match (input.relation)(key) {
         Relation::OwnedBy(other) => {
-            if input.options.fail_on_shared {
+            if entry.only_create {
+                plan.left_alone.push(key.clone());
+                return None;
+            }
+            if entry.fail_on_shared {
                 plan.refusals.push(Refusal {
                     key: Some(key.clone()),
                     reason: Reason::SharedResourceWarning,
@@ -293,6 +300,10 @@ fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mu
             let adopted = adopted_mark(found);
             let reason = "it is ours; its record was lost or another application had it";
             Some(step(entry, Action::Update, reason, Expect::Uid(uid), adopted, false))
+        }
+        Decision::Refuse(_) | Decision::Adopt(_) if entry.only_create => {
+            plan.left_alone.push(key.clone());
+            None
         }
         Decision::Refuse(mark) => {
             plan.refusals.push(Refusal {
@@ -363,6 +374,7 @@ fn step(
             ignored: entry.ignored.clone(),
         }),
         uid: None,
+        propagation: PropagationPolicy::Foreground,
     }
 }
 
@@ -430,6 +442,7 @@ struct Candidate {
     key: ObjectKey,
     uid: Arc<str>,
     adopted: Adopted,
+    propagation: PropagationPolicy,
 }
 
 /// Is it proved ours, and may it be judged now?
@@ -449,7 +462,13 @@ fn candidate(input: &Input<'_>, key: &ObjectKey, known: &Known<'_>, plan: &mut P
             if let Some(why) = &input.barrier {
                 return defer(plan, why);
             }
-            Some(Candidate { wave: known.record.wave, key: key.clone(), uid, adopted: known.record.adopted })
+            Some(Candidate {
+                wave: known.record.wave,
+                key: key.clone(),
+                uid,
+                adopted: known.record.adopted,
+                propagation: known.record.propagation.unwrap_or(PropagationPolicy::Foreground),
+            })
         }
         Sighting::Foreign => {
             plan.forget.push(key.clone());
@@ -491,7 +510,7 @@ fn guard(input: &Input<'_>, inventory: usize, candidates: Vec<Candidate>, plan: 
     }
     let mut steps = Vec::new();
     for candidate in candidates {
-        if let Some(why) = never(&candidate.key) {
+        if let Some(why) = never(&candidate.key, input.agent.namespace) {
             plan.refusals
                 .push(refuse(Some(&candidate.key), format!("{} is never deleted: {why}", candidate.key)));
         } else if !confirmed && let Some(why) = protected(&candidate) {
@@ -524,9 +543,29 @@ fn too_many(limits: &PruneLimits, inventory: usize, count: usize) -> Option<Stri
     }
 }
 
-fn never(key: &ObjectKey) -> Option<&'static str> {
-    if key.is("", "Namespace") && (key.name.starts_with("kube-") || &*key.name == "default") {
-        return Some("it is a namespace of Kubernetes itself");
+/// What no word of anybody deletes: without these there is no cluster, or no agent that could put things right.
+fn never(key: &ObjectKey, agent_namespace: &str) -> Option<&'static str> {
+    if key.is("", "Namespace") {
+        if key.name.starts_with("kube-") || &*key.name == "default" {
+            return Some("it is a namespace of Kubernetes itself");
+        }
+        return (&*key.name == agent_namespace).then_some("it is the agent's own namespace");
+    }
+    let own_name = &*key.name == names::OWN_NAME || key.name.starts_with(names::OWN_PREFIX);
+    if !own_name {
+        return None;
+    }
+    if &*key.group == "rbac.authorization.k8s.io" && key.namespace.is_empty() {
+        return Some("the agent's own rights hang on it");
+    }
+    if &*key.namespace == agent_namespace {
+        return match (&*key.group, &*key.kind) {
+            ("rbac.authorization.k8s.io", _) | ("", "ServiceAccount") => {
+                Some("the agent's own rights hang on it")
+            }
+            ("", "ConfigMap") | ("coordination.k8s.io", "Lease") => Some("the agent keeps its own records in it"),
+            _ => None,
+        };
     }
     None
 }
@@ -567,6 +606,7 @@ fn prune_stages(mut candidates: Vec<Candidate>) -> Vec<Stage> {
                 reason: "git no longer has it".to_owned(),
                 apply: None,
                 uid: Some(candidate.uid),
+                propagation: candidate.propagation,
             });
         }
     }

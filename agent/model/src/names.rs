@@ -25,6 +25,10 @@ pub const APPLYSET_NAMESPACES: &str = "applyset.kubernetes.io/additional-namespa
 pub const DEFAULT_AGENT_NAMESPACE: &str = "pintle-system";
 /// ConfigMap in the agent's namespace that claims the cluster for one agent id.
 pub const CLAIM_CONFIGMAP: &str = "pintle";
+/// Name of the agent's own objects: ServiceAccount, ClusterRole and so on of the installation, and the claim.
+pub const OWN_NAME: &str = "pintle";
+/// What names of further objects of the agent begin with: ApplySet parents, roles of one namespace.
+pub const OWN_PREFIX: &str = "pintle-";
 /// Default namespace of an Application that names none, as in Argo CD.
 pub const DEFAULT_APP_NAMESPACE: &str = "argocd";
 

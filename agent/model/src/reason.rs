@@ -52,6 +52,8 @@ reasons! {
     SourceError { retryable: true, exit: 1, hint: "check free space and permissions below store.path" }
     /// Rendering failed.
     RenderError { retryable: false, exit: 1, hint: "correct the file that the message names; the last good render stays in force" }
+    /// Two objects of one render have one key; the last one counts.
+    RepeatedResourceWarning { retryable: false, exit: 1, hint: "remove one of the two places that the message names" }
     /// Comparing with the cluster failed.
     ComparisonError { retryable: true, exit: 1, hint: "see the message; it is tried again by itself" }
     /// An apply or a delete failed.

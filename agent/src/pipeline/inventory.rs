@@ -21,6 +21,10 @@ use crate::records;
 const PARENT_APP: &str = "pintle.dev/application";
 /// Annotation on a parent: the pin, as JSON.
 const PARENT_PIN: &str = "pintle.dev/pin";
+/// Annotation on a parent: `Prune=false` on the application.
+const PARENT_KEEP: &str = "pintle.dev/prune";
+/// Annotation on a parent: its application was forgotten, its objects stay.
+const PARENT_ORPHANED: &str = "pintle.dev/orphaned";
 /// Up to this many objects of one kind and namespace are looked at one by one; more are listed.
 const LOOK_ONE_BY_ONE: usize = 8;
 
@@ -143,6 +147,12 @@ pub(super) async fn write_parent(pipeline: &Pipeline, parent: &Parent) -> Result
     if let Some(pin) = &parent.pin {
         annotations[PARENT_PIN] = records::pin_text(pin).into();
     }
+    if parent.keep {
+        annotations[PARENT_KEEP] = "false".into();
+    }
+    if parent.orphaned {
+        annotations[PARENT_ORPHANED] = "true".into();
+    }
     let object = Object::try_from(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -191,6 +201,9 @@ async fn try_rebuild(pipeline: &Pipeline) -> Result<BTreeMap<AppKey, Rebuilt>, P
         let Some(app) = parent.annotation(PARENT_APP).and_then(|text| text.parse::<AppKey>().ok()) else {
             continue;
         };
+        if parent.annotation(PARENT_ORPHANED) == Some("true") {
+            continue;
+        }
         let rebuilt = rebuild_one(pipeline, &cluster, &app, &parent).await?;
         found.insert(app, rebuilt);
     }
@@ -209,6 +222,7 @@ async fn rebuild_one(
         pin: parent.annotation(PARENT_PIN).and_then(|text| serde_json::from_str::<Pin>(text).ok()),
         ..Rebuilt::default()
     };
+    let keep = parent.annotation(PARENT_KEEP) == Some("false");
     let kinds = parent.annotation(names::APPLYSET_GROUP_KINDS).unwrap_or_default().to_owned();
     for kind in kinds.split(',').filter_map(|text| text.parse::<GroupKind>().ok()) {
         let Some(resource) =
@@ -221,7 +235,7 @@ async fn rebuild_one(
         for object in patiently(|| cluster.list(&resource, None, Some(&selector), false)).await? {
             let key = ObjectKey::new(&kind.group, &kind.kind, object.namespace(), object.name());
             if adopt::is_ours(&object, &part_of, &key.tracking_id(&app.to_string())) {
-                rebuilt.inventory.insert(key, record_of(&object));
+                rebuilt.inventory.insert(key, record_of(&object, keep));
             }
         }
     }
@@ -230,24 +244,27 @@ async fn rebuild_one(
 
 /// An inventory entry from a live object: the manifest that was applied is not known, so that the next sync applies
 /// it once more.
-fn record_of(object: &Object) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
+fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
     let set = OwnedSet::from_answer(object, names::FIELD_MANAGER).map(Arc::new);
     let adopted = match object.annotation(names::ADOPTED_ANNOTATION) {
         Some("equal") => Adopted::Equal,
         Some(_) => Adopted::Changed,
         None => Adopted::No,
     };
+    let options = object
+        .annotation(names::SYNC_OPTIONS)
+        .and_then(|text| parse_sync_options(text).ok())
+        .unwrap_or_default();
     let record = InventoryRecord {
         uid: Some(object.uid().into()),
         manifest: None,
         set: set.as_ref().map(|set| set.digest()),
         projection: set.as_ref().map(|set| fields::projection_digest(object, set)),
         adopted,
-        // The application's own option is not known here; the object's annotation is on it.
-        keep: object
-            .annotation(names::SYNC_OPTIONS)
-            .is_some_and(|text| parse_sync_options(text).is_ok_and(|options| !options.may_prune())),
-        wave: 0,
+        // The object's own word wins, as in a render.
+        keep: options.prune.map_or(app_keeps, |prune| !prune),
+        wave: object.annotation(names::SYNC_WAVE).and_then(|text| text.trim().parse().ok()).unwrap_or(0),
+        propagation: options.prune_propagation_policy,
         deleting: false,
     };
     (record, set)

@@ -65,6 +65,7 @@ pub(super) fn status_of(reason: Reason) -> StatusCode {
         Reason::InvalidSpecError
         | Reason::InvalidConfig
         | Reason::RenderError
+        | Reason::RepeatedResourceWarning
         | Reason::Invalid
         | Reason::ImmutableField
         | Reason::UnknownKind => StatusCode::UNPROCESSABLE_ENTITY,

@@ -76,8 +76,12 @@ pub struct Desired {
     pub failed: Option<(Revision, Digest)>,
     /// A render is under way: ticket, revision, spec.
     pub in_flight: Option<(u64, Revision, Digest)>,
-    /// A stored render is being read: ticket.
+    /// The pin's render is being read or made anew: ticket.
     pub loading: Option<u64>,
+    /// The pin's render was lost with the store: it is made anew from its commit.
+    pub pin_lost: bool,
+    /// Why it cannot be made anew; tried again with a hard refresh.
+    pub pin_problem: Option<Problem>,
     /// Render anew, whatever is cached.
     pub hard: bool,
 }
@@ -115,6 +119,8 @@ pub struct Verdicts {
     pub deferred: Vec<(ObjectKey, String)>,
     /// Wanted by us, owned by another application.
     pub shared: Vec<(ObjectKey, AppKey)>,
+    /// Only made when absent, and somebody else has made them.
+    pub left_alone: BTreeSet<ObjectKey>,
 }
 
 /// An object of the inventory: record, set, sighting, heal.
@@ -269,7 +275,7 @@ impl App {
     pub fn parent(&self) -> Option<&AppKey> {
         match &self.place {
             Place::Parent(parent, _) => Some(parent),
-            Place::File(_) | Place::Bootstrap => None,
+            Place::File(_) | Place::Bootstrap | Place::Cluster => None,
         }
     }
 
@@ -289,6 +295,36 @@ impl App {
             .into_iter()
             .flatten()
             .any(|render| entry_of(render, key).is_some())
+    }
+
+    /// The ref to fetch for a pin whose render was lost with the store: exactly its commit, never polled.
+    pub fn lost_pin(&self) -> Option<RefKey> {
+        let pin = self.holds.pin.as_ref()?;
+        let source = &self.spec.as_ref()?.source;
+        let lost = self.desired.pin_lost && self.desired.pin.is_none() && self.desired.pin_problem.is_none();
+        lost.then(|| RefKey { url: source.repo_url.clone(), target: pin.revision.to_string() })
+    }
+
+    /// Ends the hold of a rollback.
+    pub fn let_go_of_pin(&mut self) -> Option<Pin> {
+        self.desired.pin = None;
+        self.desired.loading = None;
+        self.desired.pin_lost = false;
+        self.desired.pin_problem = None;
+        self.auto.satisfied = None;
+        self.holds.pin.take()
+    }
+
+    /// Does the inventory hold what the render in force no longer has, and may it go?
+    pub fn has_leftovers(&self) -> bool {
+        self.objects
+            .iter()
+            .any(|(key, tracked)| !tracked.record.keep && !tracked.record.deleting && self.entry(key).is_none())
+    }
+
+    /// Is it not known what it wants: neither a render nor a stored wanted set?
+    pub fn is_unknown(&self) -> bool {
+        self.desired.git.is_none() && self.desired.pin.is_none()
     }
 
     /// May the entry of an object go when the object is gone? Not while something claims it, nor while the running
@@ -361,6 +397,7 @@ impl Tracked {
                 adopted: super::record::Adopted::No,
                 keep: entry.keep,
                 wave: entry.wave,
+                propagation: entry.propagation,
                 deleting: false,
             },
             set: None,

@@ -65,9 +65,19 @@ fn renders(state: &mut State, fx: &mut Vec<Effect>) {
     let mut ticket = state.last_ticket;
     for app in state.apps.values_mut() {
         if let (Some(pin), None, None) = (&app.holds.pin, &app.desired.pin, app.desired.loading) {
-            ticket += 1;
-            app.desired.loading = Some(ticket);
-            fx.push(Effect::LoadRender { app: app.key.clone(), render: pin.render, ticket });
+            let again = app.lost_pin().and_then(|reference| {
+                let fetched = state.refs.get(&reference)?.available == Some(pin.revision);
+                app.spec.clone().filter(|_| fetched)
+            });
+            if !app.desired.pin_lost {
+                ticket += 1;
+                app.desired.loading = Some(ticket);
+                fx.push(Effect::LoadRender { app: app.key.clone(), render: pin.render, ticket });
+            } else if let Some(spec) = again {
+                ticket += 1;
+                app.desired.loading = Some(ticket);
+                fx.push(Effect::Render { app: app.key.clone(), spec, revision: pin.revision, ticket });
+            }
         }
         if app.holds.detached {
             continue;
@@ -177,8 +187,10 @@ fn wants_sync(app: &App, now: Now) -> bool {
     }
     let satisfied = app.auto.satisfied == Some(render.id);
     if satisfied {
-        // Deletions that had to wait are planned again whenever something moved.
-        return !app.verdicts.deferred.is_empty();
+        // Deletions that had to wait, or were refused, are planned again whenever something moved: what the verdict
+        // was is not on disk, and after a restart it has to be told again.
+        let prunes = app.spec.as_ref().and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.prune);
+        return prunes && app.holds.pin.is_none() && app.has_leftovers();
     }
     if app.auto.failed == Some(render.id) {
         let limit = app.spec.as_ref().and_then(|spec| spec.retry.as_ref()?.limit);

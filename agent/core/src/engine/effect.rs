@@ -53,6 +53,10 @@ pub struct Parent {
     pub namespaces: BTreeSet<Arc<str>>,
     /// A rollback that holds.
     pub pin: Option<Pin>,
+    /// `Prune=false` on the application: a rebuilt inventory keeps what left git.
+    pub keep: bool,
+    /// The application was forgotten and its objects stay: a lost store does not bring it back.
+    pub orphaned: bool,
 }
 
 /// Something to tell people: log line, Kubernetes event, metric.

@@ -89,12 +89,7 @@ pub(super) fn rendered(
 ) {
     let Some(app) = state.apps.get_mut(key) else { return };
     if app.desired.loading == Some(ticket) {
-        app.desired.loading = None;
-        app.dirty = true;
-        match result {
-            Ok((record, _)) => app.desired.pin = Some(record),
-            Err(problem) => app.desired.problem = Some(problem),
-        }
+        pin_rendered(state, key, result.map(|(record, _)| record), now, fx);
         return;
     }
     let Some((_, revision, spec)) = app.desired.in_flight.filter(|(known, _, _)| *known == ticket) else {
@@ -140,6 +135,45 @@ pub(super) fn rendered(
     }
 }
 
+/// The pin's render was read from the store, or made anew from its commit.
+fn pin_rendered(
+    state: &mut State,
+    key: &AppKey,
+    result: Result<Arc<RenderRecord>, Problem>,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
+    let Some(app) = state.apps.get_mut(key) else { return };
+    app.desired.loading = None;
+    app.dirty = true;
+    let reference = app.lost_pin();
+    match result {
+        Ok(record) => {
+            app.desired.pin_lost = false;
+            if let Some(pin) = app.holds.pin.as_mut() {
+                // Made anew, it has our present way of rendering in it and another address.
+                pin.render = record.id;
+                app.desired.pin = Some(record);
+            }
+            save_apps(state, fx);
+        }
+        Err(problem) if !app.desired.pin_lost => {
+            app.desired.pin_lost = true;
+            let text = format!("{}; it is made anew from its commit", problem.message);
+            note(fx, key, true, text);
+        }
+        Err(problem) if problem.reason.retryable() => {
+            if let Some(reference) = reference {
+                if let Some(known) = state.refs.get_mut(&reference) {
+                    known.available = None;
+                }
+                source::failed(state, &reference, problem, now);
+            }
+        }
+        Err(problem) => app.desired.pin_problem = Some(problem),
+    }
+}
+
 /// A pin ends by itself when a revision arrives that is neither the pinned nor the abandoned one, unless the
 /// application says `pintle.dev/rollback-until: resume`.
 fn end_pin_by_newer(app: &mut App, record: &RenderRecord, fx: &mut Vec<Effect>) {
@@ -155,9 +189,7 @@ fn end_pin_by_newer(app: &mut App, record: &RenderRecord, fx: &mut Vec<Effect>) 
         app.key,
         record.revision.short()
     );
-    app.holds.pin = None;
-    app.desired.pin = None;
-    app.auto.satisfied = None;
+    app.let_go_of_pin();
     app.note(text.clone());
     note(fx, &app.key.clone(), false, text);
 }
@@ -229,6 +261,7 @@ fn adopt_child(state: &mut State, parent: &AppKey, found: FoundApp, fx: &mut Vec
                 .is_some_and(|render| render.children.contains(&key));
             still.then(|| known.clone())
         }
+        Some(Place::Cluster) => None,
         Some(Place::File(_) | Place::Bootstrap) => Some(known.clone()),
     };
     match clash.flatten() {

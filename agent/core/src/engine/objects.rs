@@ -259,13 +259,15 @@ fn heal(
     tracked.heal.attempts = tracked.heal.attempts.saturating_add(1);
     tracked.heal.not_before = Some(now.mono + wait);
     tracked.heal.in_flight = Some(now.mono);
+    // What is made anew is ours from the first byte, also where we had adopted the one before it.
+    let adopted = if expect == Expect::Absent { Adopted::No } else { tracked.record.adopted };
     fx.push(Effect::Revert {
         app: owner.clone(),
         apply: Apply {
             key: key.clone(),
             manifest: entry.manifest,
             expect,
-            adopted: tracked.record.adopted,
+            adopted,
             take_over: entry.adopt,
             lenient: entry.lenient,
             ignored: entry.ignored.clone(),
@@ -403,6 +405,7 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
     if let Some(entry) = entry {
         record.keep = entry.keep;
         record.wave = entry.wave;
+        record.propagation = entry.propagation;
     }
     tracked.unsaved |= *record != old;
     tracked.set = set.map(|(_, set)| set);

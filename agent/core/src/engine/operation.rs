@@ -87,7 +87,6 @@ pub fn make_plan(
         selection: request.selection.iter().cloned().collect(),
         confirm: request.confirm.clone(),
         allow_empty: spec.and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.allow_empty),
-        fail_on_shared: spec.is_some_and(|spec| spec.sync_options.fails_on_shared_resource()),
         adopt: spec.is_some_and(|spec| spec.settings.adopt),
         limits: state.settings.prune,
     };
@@ -142,6 +141,7 @@ pub(super) fn surveyed(
         token: plan.token.clone(),
         deferred: plan.deferred.clone(),
         shared: plan.shared.clone(),
+        left_alone: plan.left_alone.iter().cloned().collect(),
     };
     // Nobody wants it any more, and it has no UID or its watch delivered before it was ours: one look tells.
     let doubtful = plan.deferred.iter().map(|(object, _)| object);
@@ -278,7 +278,14 @@ pub(super) fn parent(app: &App) -> Parent {
             namespaces.insert(key.namespace.clone());
         }
     }
-    Parent { app: app.key.clone(), group_kinds, namespaces, pin: app.holds.pin.clone() }
+    Parent {
+        app: app.key.clone(),
+        group_kinds,
+        namespaces,
+        pin: app.holds.pin.clone(),
+        keep: app.spec.as_ref().is_some_and(|spec| !spec.sync_options.may_prune()),
+        orphaned: false,
+    }
 }
 
 pub(super) fn begun(
@@ -452,7 +459,6 @@ pub(super) fn recheck(state: &mut State, key: &AppKey, object: &ObjectKey, now: 
 
 fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut Vec<Effect>) {
     let Some(app) = state.apps.get(key) else { return };
-    let propagation = app.spec.as_ref().map_or("Foreground", |spec| spec.sync_options.propagation().as_str());
     // The world may have moved while the applies ran: what another application wants now is not deleted.
     let wanted: BTreeSet<ObjectKey> = app
         .operation
@@ -469,11 +475,11 @@ fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut
         finish(state, key, phase, message, now, fx);
         return;
     };
-    let steps: Vec<(ObjectKey, Arc<str>)> = current
+    let steps: Vec<(ObjectKey, Arc<str>, &'static str)> = current
         .steps
         .iter()
         .filter(|step| !wanted.contains(&step.key))
-        .filter_map(|step| Some((step.key.clone(), step.uid.clone()?)))
+        .filter_map(|step| Some((step.key.clone(), step.uid.clone()?, step.propagation.as_str())))
         .collect();
     for object in &wanted {
         operation.result(object, ResultCode::PruneSkipped, "another application wants it");
@@ -482,9 +488,9 @@ fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut
         prune_stage(state, key, stage + 1, now, fx);
         return;
     }
-    operation.phase = OpPhase::Pruning { stage, pending: steps.iter().map(|(key, _)| key.clone()).collect() };
+    operation.phase = OpPhase::Pruning { stage, pending: steps.iter().map(|(key, _, _)| key.clone()).collect() };
     let op = operation.id;
-    fx.extend(steps.into_iter().map(|(object, uid)| Effect::Delete {
+    fx.extend(steps.into_iter().map(|(object, uid, propagation)| Effect::Delete {
         app: key.clone(),
         op,
         key: object,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pintle_model::application::Application;
+use pintle_model::application::{Application, PropagationPolicy};
 use pintle_model::{AppKey, Digest, ObjectKey, Origin, Problem, Revision};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,15 @@ pub struct DesiredEntry {
     /// Ignored fields (JSON pointers) that the payload carries only when the object is created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
+    /// Made when it is absent and otherwise left as it is: `CreateNamespace=true` without metadata of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub only_create: bool,
+    /// `FailOnSharedResource` on the object or its application.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fail_on_shared: bool,
+    /// `PrunePropagationPolicy` where it is not `foreground`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagation: Option<PropagationPolicy>,
     /// Where it stands in the source.
     pub origin: Origin,
 }
@@ -109,6 +118,9 @@ pub struct InventoryRecord {
     /// Wave of the last apply, for the order of pruning.
     #[serde(default)]
     pub wave: i32,
+    /// `PrunePropagationPolicy` at the time of the last apply, where it was not `foreground`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagation: Option<PropagationPolicy>,
     /// A delete was accepted and is not yet confirmed.
     #[serde(default)]
     pub deleting: bool,
@@ -254,6 +266,8 @@ pub enum Place {
     Bootstrap,
     /// Another application's render, with file and line in its source.
     Parent(AppKey, Origin),
+    /// Nowhere yet: its ApplySet parent was found in the cluster after the store was lost, its definition was not.
+    Cluster,
 }
 
 impl std::fmt::Display for Place {
@@ -262,6 +276,7 @@ impl std::fmt::Display for Place {
             Self::File(origin) => write!(f, "{origin}"),
             Self::Bootstrap => f.write_str("the bootstrap setting"),
             Self::Parent(app, origin) => write!(f, "application {app}, {origin}"),
+            Self::Cluster => f.write_str("the cluster (its definition has not been found since the store was lost)"),
         }
     }
 }

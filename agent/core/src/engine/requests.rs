@@ -43,6 +43,7 @@ fn refresh(state: &mut State, key: &AppKey, hard: bool) -> Answer {
     let reference = state.apps.get(key).and_then(App::reference);
     if let Some(app) = state.apps.get_mut(key) {
         app.desired.hard |= hard;
+        app.desired.pin_problem = None;
         app.desired.failed = None;
         app.auto.next_try = None;
         app.dirty = true;
@@ -149,6 +150,9 @@ fn rollback(
                 by: request.by.clone(),
             });
             app.desired.pin = Some(request.render.clone());
+            app.desired.loading = None;
+            app.desired.pin_lost = false;
+            app.desired.pin_problem = None;
             app.auto.satisfied = None;
         }
     } else if let Some(problem) = obstacle(state, app_ref(state, key)?) {
@@ -173,11 +177,10 @@ fn resume(state: &mut State, key: &AppKey, by: &str, fx: &mut Vec<Effect>) -> Re
     let Some(app) = state.apps.get_mut(key) else {
         return Err(Problem::new(Reason::NoSuch, format!("no application {key}")));
     };
-    let Some(pin) = app.holds.pin.take() else {
+    if app.holds.pin.is_none() {
         return Ok(Answer::Done(format!("{key} is not held")));
-    };
-    app.desired.pin = None;
-    app.auto.satisfied = None;
+    }
+    let Some(pin) = app.let_go_of_pin() else { return Ok(Answer::Done(String::new())) };
     app.auto.failed = None;
     app.auto.next_try = None;
     app.dirty = true;

@@ -8,7 +8,7 @@ use pintle_model::{AppKey, Problem};
 use super::app::{App, Heal, Live, Tracked};
 use super::effect::Report;
 use super::event::{Now, Rebuilt};
-use super::record::{Records, Write};
+use super::record::{Place, Records, Write};
 use super::{Effect, Rebuild, RefPhase, Settings, State, source, world};
 
 /// The state as the store knows it.
@@ -94,7 +94,16 @@ pub(super) fn rebuilt(
     state.rebuild = Rebuild::NotNeeded;
     let mut writes = vec![Write::Rebuilt];
     let mut count = 0;
+    let mut placeholders = Vec::new();
     for (key, rebuilt) in found {
+        if !state.apps.contains_key(&key) {
+            // A child whose parent has not been rendered yet, or an application whose file is gone: it is listed as
+            // detached, its objects and its pin stay, until its definition comes back or a person lets it go.
+            let mut app = App::new(key.clone(), serde_json::Value::Null, Place::Cluster);
+            app.holds.detached = true;
+            state.apps.insert(key.clone(), app);
+            placeholders.push(key.clone());
+        }
         let Some(app) = state.apps.get_mut(&key) else { continue };
         if app.holds.pin.is_none()
             && let Some(pin) = rebuilt.pin
@@ -119,6 +128,18 @@ pub(super) fn rebuilt(
     }
     for app in state.apps.values_mut() {
         app.dirty = true;
+    }
+    for key in &placeholders {
+        if let Some(app) = state.apps.get_mut(key) {
+            let record = app.record();
+            app.saved = Some(record.clone());
+            writes.push(Write::App(key.clone(), Some(record)));
+        }
+        let text = format!(
+            "application {key} was found in the cluster and not in the files: it is detached until its definition comes \
+             back"
+        );
+        fx.push(Effect::Report(Report::Note { app: Some(key.clone()), text, warning: true }));
     }
     state.commit(writes, fx);
     if count > 0 {

@@ -37,6 +37,7 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
             let needs = needs_render(app, state.refs.get(&reference).and_then(|known| known.resolved));
             wanted.push((reference, needs));
         }
+        wanted.extend(app.lost_pin().map(|reference| (reference, true)));
     }
     state.refs.retain(|key, _| wanted.iter().any(|(reference, _)| reference == key));
     for (key, needs_render) in wanted {

@@ -97,6 +97,7 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
         .chain(render.iter().flat_map(|render| render.objects.iter().map(|entry| &entry.key)))
         .collect();
     keys.into_iter()
+        .filter(|key| app.objects.contains_key(*key) || !app.verdicts.left_alone.contains(*key))
         .map(|key| {
             let entry = render.and_then(|render| entry_of(render, key));
             let tracked = app.objects.get(key);
@@ -206,12 +207,13 @@ pub fn conditions(state: &State, app: &App) -> Vec<Condition> {
         found.push((
             "Pinned",
             format!(
-                "held at history entry {} ({}) by {} since {}; git wants {wants}. `pintle resume {}` follows git again",
+                "held at history entry {} ({}) by {} since {}; git wants {wants}. `pintle resume {}` follows git again{}",
                 pin.history,
                 pin.revision.short(),
                 pin.by,
                 pin.since,
-                app.key.name
+                app.key.name,
+                lost_pin(app),
             ),
         ));
     }
@@ -222,6 +224,22 @@ pub fn conditions(state: &State, app: &App) -> Vec<Condition> {
         .into_iter()
         .map(|(name, message)| Condition { name, message, since: app.since.get(name).copied() })
         .collect()
+}
+
+/// What a pin without its manifests means: nothing is applied or deleted meanwhile.
+fn lost_pin(app: &App) -> String {
+    match &app.desired.pin_problem {
+        Some(problem) => format!(
+            ". Its manifests were lost with the store and cannot be rendered anew: {}; nothing is changed meanwhile",
+            problem.message
+        ),
+        None if app.desired.pin_lost => {
+            ". Its manifests were lost with the store; they are rendered anew when git can be reached, and nothing is \
+             changed meanwhile"
+                .to_owned()
+        }
+        None => String::new(),
+    }
 }
 
 fn source_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, String)>) {
@@ -241,17 +259,16 @@ fn source_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, St
         found.push((condition_name(problem), problem.message.clone()));
     }
     if let Some(render) = app.render() {
-        {
-            let (reason, name) = (Reason::SharedResourceWarning, "SharedResourceWarning");
-            let messages: Vec<&str> =
-                render.warnings.iter().filter(|w| w.reason == reason).map(|w| w.message.as_str()).collect();
+        for (name, repeated) in [("RepeatedResourceWarning", true), ("RenderWarning", false)] {
+            let messages: Vec<&str> = render
+                .warnings
+                .iter()
+                .filter(|warning| (warning.reason == Reason::RepeatedResourceWarning) == repeated)
+                .map(|warning| warning.message.as_str())
+                .collect();
             if !messages.is_empty() {
                 found.push((name, messages.join("; ")));
             }
-        }
-        let repeated: Vec<&str> = render.warnings.iter().map(|warning| warning.message.as_str()).collect();
-        if !repeated.is_empty() {
-            found.push(("RepeatedResourceWarning", repeated.join("; ")));
         }
     }
 }

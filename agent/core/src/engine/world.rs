@@ -9,7 +9,7 @@ use pintle_model::{AppKey, GroupKind, ObjectKey, Problem};
 use super::app::Tracked;
 use super::effect::Report;
 use super::event::Now;
-use super::record::Write;
+use super::record::{Place, Write};
 use super::{App, Cluster, Effect, State};
 use crate::plan::Relation;
 use crate::schedule;
@@ -82,7 +82,8 @@ pub(super) fn committed(
 /// What another application has to do with an object of `app`.
 pub(super) fn relation(state: &State, app: &AppKey, key: &ObjectKey) -> Relation {
     if let Some(owner) = state.owners.get(key).filter(|owner| *owner != app) {
-        let wants = state.apps.get(owner).is_some_and(|owner| owner.claims(key));
+        // What an application wants that was never rendered since the store was lost is not known: it may want it.
+        let wants = state.apps.get(owner).is_some_and(|owner| owner.claims(key) || owner.is_unknown());
         return if wants { Relation::OwnedBy(owner.clone()) } else { Relation::LeftBy(owner.clone()) };
     }
     state
@@ -103,7 +104,17 @@ pub(super) fn barrier(state: &State, app: &App) -> Option<String> {
     let revision = app.render().map(|render| render.revision);
     for other in state.apps.values().filter(|other| other.key != app.key) {
         if other.desired.git.is_none() && other.desired.pin.is_none() {
-            return Some(format!("application {} has not been rendered yet", other.key));
+            return Some(match other.spec_problem.as_ref().or(other.desired.problem.as_ref()) {
+                Some(problem) => {
+                    format!("what application {} wants is not known: {}", other.key, problem.message)
+                }
+                None if other.place == Place::Cluster => format!(
+                    "the definition of application {} has not been found since the store was lost; bring it back, or \
+                     `pintle app delete {} --orphan`",
+                    other.key, other.key
+                ),
+                None => format!("application {} has not been rendered yet", other.key),
+            });
         }
         if other.holds.detached || other.holds.pin.is_some() || app.holds.pin.is_some() {
             continue;
@@ -181,6 +192,10 @@ pub(super) fn orphan(state: &mut State, app: &AppKey, why: &str, fx: &mut Vec<Ef
     let Some(keys) = state.apps.get(app).map(|app| app.objects.keys().cloned().collect::<Vec<_>>()) else {
         return;
     };
+    if let Some(forgotten) = state.apps.get(app) {
+        let parent = super::effect::Parent { orphaned: true, ..super::operation::parent(forgotten) };
+        fx.push(Effect::Parent(parent));
+    }
     let mut writes = Vec::new();
     for key in &keys {
         let heir =

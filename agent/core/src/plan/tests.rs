@@ -28,6 +28,9 @@ fn entry(key: ObjectKey, wave: i32) -> DesiredEntry {
         lenient: false,
         ignore_health: false,
         ignored: Vec::new(),
+        only_create: false,
+        fail_on_shared: false,
+        propagation: None,
         origin: Origin { file: "a.yaml".into(), line: 1 },
     }
 }
@@ -41,6 +44,7 @@ fn record(key: &ObjectKey) -> InventoryRecord {
         adopted: Adopted::No,
         keep: false,
         wave: 0,
+        propagation: None,
         deleting: false,
     }
 }
@@ -205,8 +209,62 @@ fn what_another_application_owns_and_wants_is_not_applied() {
     let plan = case.plan();
     assert_eq!(plan.shared.len(), 1);
     assert!(plan.stages.is_empty() && plan.refusals.is_empty());
-    case.options.fail_on_shared = true;
+    case.desired[1].fail_on_shared = true;
     assert_eq!(case.plan().refusals[0].reason, Reason::SharedResourceWarning);
+}
+
+#[test]
+fn what_only_has_to_be_there_is_made_when_absent_and_never_touched_when_somebody_else_made_it() {
+    let namespace = ObjectKey::new("", "Namespace", "", "shop");
+    let mut case = Case::new();
+    case.desired.push(DesiredEntry { only_create: true, fail_on_shared: true, ..entry(namespace.clone(), 0) });
+    assert_eq!(case.plan().stages[0].steps[0].action, Action::Create);
+    for metadata in
+        [json!({"uid": "7"}), json!({"uid": "7", "annotations": {"meta.helm.sh/release-name": "x"}})]
+    {
+        let found = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        case.found.insert(namespace.clone(), Arc::new(Object::try_from(found).unwrap()));
+        let plan = case.plan();
+        assert!(plan.stages.is_empty() && plan.refusals.is_empty(), "{plan:?}");
+        assert_eq!(plan.left_alone, [namespace.clone()]);
+    }
+    case.found.clear();
+    case.relations.insert(namespace, Relation::OwnedBy(AppKey::new("argocd", "other")));
+    let plan = case.plan();
+    assert!(plan.shared.is_empty() && plan.refusals.is_empty() && plan.stages.is_empty(), "{plan:?}");
+}
+
+#[test]
+fn what_the_agent_itself_lives_on_is_never_deleted() {
+    let rbac = "rbac.authorization.k8s.io";
+    for key in [
+        ObjectKey::new("", "Namespace", "", "pintle-system"),
+        ObjectKey::new("", "ServiceAccount", "pintle-system", "pintle"),
+        ObjectKey::new("", "ConfigMap", "pintle-system", "pintle"),
+        ObjectKey::new("", "ConfigMap", "pintle-system", "pintle-app-argocd-shop-1234"),
+        ObjectKey::new("coordination.k8s.io", "Lease", "pintle-system", "pintle"),
+        ObjectKey::new(rbac, "ClusterRole", "", "pintle"),
+        ObjectKey::new(rbac, "ClusterRoleBinding", "", "pintle-cluster-identity"),
+        ObjectKey::new(rbac, "Role", "pintle-system", "pintle"),
+    ] {
+        let mut case = Case::new();
+        case.inventory[1].0 = key.clone();
+        case.options.confirm = case.plan().token;
+        let plan = case.plan();
+        assert!(plan.prunes.is_empty(), "{key}");
+        assert!(plan.refusals.iter().any(|r| r.message.contains("never deleted")), "{key}: {:?}", plan.refusals);
+    }
+    let mut case = Case::new();
+    case.inventory[1].0 = ObjectKey::new(rbac, "Role", "shop", "pintle");
+    assert_eq!(case.pruned().len(), 1, "a role of a tenant that happens to have the name");
+}
+
+#[test]
+fn a_pruned_object_goes_with_the_propagation_of_its_last_apply() {
+    let mut case = Case::new();
+    assert_eq!(case.plan().prunes[0].steps[0].propagation.as_str(), "Foreground");
+    case.inventory[1].1.propagation = Some(PropagationPolicy::Orphan);
+    assert_eq!(case.plan().prunes[0].steps[0].propagation.as_str(), "Orphan");
 }
 
 #[test]
