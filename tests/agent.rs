@@ -9,6 +9,8 @@ mod bad_input;
 mod crash;
 #[path = "agent/drift.rs"]
 mod drift;
+#[path = "agent/faults.rs"]
+mod faults;
 #[path = "agent/ownership.rs"]
 mod ownership;
 #[path = "agent/rest.rs"]
@@ -26,6 +28,11 @@ use support::wait_for;
 fn cluster() -> &'static ControlPlane {
     static CLUSTER: OnceLock<ControlPlane> = OnceLock::new();
     CLUSTER.get_or_init(ControlPlane::start)
+}
+
+/// Namespace of the agent's own objects in the world of this name.
+fn agent_namespace(world: &str) -> String {
+    format!("agent-{world}")
 }
 
 /// A namespace, a repository, a git server and an agent of one test.
@@ -49,6 +56,7 @@ impl World {
         let repo = Repo::new(root.path(), "fleet");
         let front = GitFront::start(root.path(), "user", "secret");
         let agent = Agent::new(&cluster.kubeconfig(), &front, "user", "secret");
+        agent.set_namespace(&agent_namespace(name));
         Self { cluster, name, repo, front, agent, _root: root }
     }
 

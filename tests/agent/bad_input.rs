@@ -216,10 +216,11 @@ fn what_rbac_forbids_is_named_with_verb_and_resource() {
             "--serviceaccount=forbidden:weak",
         ]);
     }
-    let _ = world.cluster.try_kubectl(&["create", "namespace", "pintle-system"], "");
+    let own = crate::agent_namespace("forbidden");
+    let _ = world.cluster.try_kubectl(&["create", "namespace", &own], "");
     world.cluster.kubectl(&[
         "-n",
-        "pintle-system",
+        &own,
         "create",
         "role",
         "weak",
@@ -228,7 +229,7 @@ fn what_rbac_forbids_is_named_with_verb_and_resource() {
     ]);
     world.cluster.kubectl(&[
         "-n",
-        "pintle-system",
+        &own,
         "create",
         "rolebinding",
         "weak",

@@ -118,9 +118,15 @@ pub fn converged(world: &World) {
         if let Some(pin) = &app.holds.pin
             && app.desired.pin.as_ref().is_none_or(|render| render.revision != pin.revision)
         {
-            fail(world, &format!("{} is pinned, git can be reached, and it does not have the render", app.key));
+            fail(
+                world,
+                &format!("{} is pinned, git can be reached, and it does not have the render", app.key),
+            );
         }
-        if app.holds.pin.is_some() || !world.automated {
+        // What a pinned application holds, another cannot have.
+        let pinned = world.state.apps.values().any(|other| other.holds.pin.is_some());
+        let waits_for_a_pin = pinned && !app.verdicts.shared.is_empty();
+        if app.holds.pin.is_some() || !world.automated || waits_for_a_pin {
             continue;
         }
         let view = view::app_view(&world.state, app, now.wall);

@@ -55,6 +55,32 @@ impl Agent {
         std::fs::write(self.path(&format!("apps.d/{name}.yaml")), text).expect("a file");
     }
 
+    /// Another kubeconfig for everything that follows.
+    pub fn use_kubeconfig(&mut self, path: &Path) {
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
+        let old = self.kubeconfig.display().to_string();
+        let text = config.replace(&old, &path.display().to_string());
+        std::fs::write(self.path("pintle.yaml"), text).expect("a file");
+        self.kubeconfig = path.to_owned();
+    }
+
+    /// Another namespace for the agent's own objects. Agents that share a cluster in tests have one each: the claim
+    /// and the ApplySet parents of one are then none of the others' business.
+    pub fn set_namespace(&self, namespace: &str) {
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
+        let text = config.replace(
+            "agent: {id: test-agent}",
+            &format!("agent: {{id: test-agent, namespace: {namespace}}}"),
+        );
+        std::fs::write(self.path("pintle.yaml"), text).expect("a file");
+    }
+
+    /// Another agent id.
+    pub fn set_id(&self, id: &str) {
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
+        std::fs::write(self.path("pintle.yaml"), config.replace("test-agent", id)).expect("a file");
+    }
+
     /// Sets an environment variable for the next start.
     pub fn env(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));

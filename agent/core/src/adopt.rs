@@ -2,6 +2,8 @@
 
 use pintle_model::{Object, ObjectKey, names};
 
+use crate::engine::record::Adopted;
+
 /// The one rule that gives an inventory entry its UID, after a crash or when an inventory is rebuilt: part-of is
 /// ours, the tracking id names exactly this object, an Apply entry of our manager exists, and nobody owns it.
 pub fn is_ours(object: &Object, part_of: &str, tracking_id: &str) -> bool {
@@ -49,6 +51,15 @@ pub fn decide(
     match owner_mark(found, agent) {
         Some(mark) if !take_over => Decision::Refuse(mark),
         _ => Decision::Adopt(uid),
+    }
+}
+
+/// The mark of an earlier adoption, as it stands on the live object.
+pub fn adopted_mark(found: &Object) -> Adopted {
+    match found.annotation(names::ADOPTED_ANNOTATION) {
+        Some("equal") => Adopted::Equal,
+        Some(_) => Adopted::Changed,
+        None => Adopted::No,
     }
 }
 

@@ -297,7 +297,7 @@ fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mu
     match adopt::decide(Some(found), input.part_of, &tracking_id, &input.agent, take_over) {
         Decision::Update(_) => {
             plan.regained.push((key.clone(), uid.clone()));
-            let adopted = adopted_mark(found);
+            let adopted = adopt::adopted_mark(found);
             let reason = "it is ours; its record was lost or another application had it";
             Some(step(entry, Action::Update, reason, Expect::Uid(uid), adopted, false))
         }
@@ -317,15 +317,6 @@ fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mu
             let reason = "it exists and nobody owns it";
             Some(step(entry, Action::Adopt, reason, Expect::Look, Adopted::No, take_over))
         }
-    }
-}
-
-/// The mark of an earlier adoption, as it stands on the live object.
-fn adopted_mark(found: &Object) -> Adopted {
-    match found.annotation(pintle_model::names::ADOPTED_ANNOTATION) {
-        Some("equal") => Adopted::Equal,
-        Some(_) => Adopted::Changed,
-        None => Adopted::No,
     }
 }
 
@@ -563,7 +554,9 @@ fn never(key: &ObjectKey, agent_namespace: &str) -> Option<&'static str> {
             ("rbac.authorization.k8s.io", _) | ("", "ServiceAccount") => {
                 Some("the agent's own rights hang on it")
             }
-            ("", "ConfigMap") | ("coordination.k8s.io", "Lease") => Some("the agent keeps its own records in it"),
+            ("", "ConfigMap") | ("coordination.k8s.io", "Lease") => {
+                Some("the agent keeps its own records in it")
+            }
             _ => None,
         };
     }

@@ -16,20 +16,31 @@ use crate::store::{Batch, Table};
 pub(super) const CLAIM_LABEL: &str = "pintle.dev/claim";
 
 pub(super) async fn connect(pipeline: &Pipeline) {
-    let event = match try_connect(pipeline).await {
+    connect_as(pipeline, pipeline.identity().take_over).await;
+}
+
+impl Pipeline {
+    /// A person takes the cluster over from the agent that claims it: connects anew, with the claim rewritten.
+    pub async fn take_over(&self) {
+        connect_as(self, true).await;
+    }
+}
+
+async fn connect_as(pipeline: &Pipeline, take_over: bool) {
+    let event = match try_connect(pipeline, take_over).await {
         Ok(incomplete) => Event::ClusterReady { incomplete },
         Err(problem) => Event::ClusterLost(problem),
     };
     pipeline.send(event).await;
 }
 
-async fn try_connect(pipeline: &Pipeline) -> Result<BTreeSet<Arc<str>>, Problem> {
+async fn try_connect(pipeline: &Pipeline, take_over: bool) -> Result<BTreeSet<Arc<str>>, Problem> {
     let found = pipeline.find_kubeconfig().await?;
     let client = Cluster::new(&found)?;
     let uid = client.uid().await?;
     let version = client.version().await?;
     bind_store(pipeline, &uid).await?;
-    check_claim(pipeline, &client).await?;
+    check_claim(pipeline, &client, take_over).await?;
     *write(&pipeline.inner.cluster.client) = Some(client);
     *write(&pipeline.inner.cluster.version) = version;
     let discovery = discover(pipeline).await?;
@@ -59,7 +70,7 @@ async fn bind_store(pipeline: &Pipeline, uid: &str) -> Result<(), Problem> {
 }
 
 /// One ConfigMap claims the cluster for one agent id. Written once, then watched.
-async fn check_claim(pipeline: &Pipeline, client: &Cluster) -> Result<(), Problem> {
+async fn check_claim(pipeline: &Pipeline, client: &Cluster, take_over: bool) -> Result<(), Problem> {
     let identity = pipeline.identity();
     let claim = client
         .read_configmap(&identity.agent_namespace, names::CLAIM_CONFIGMAP)
@@ -69,10 +80,10 @@ async fn check_claim(pipeline: &Pipeline, client: &Cluster) -> Result<(), Proble
     if holder == identity.agent_id {
         return Ok(());
     }
-    if !holder.is_empty() && !identity.take_over {
+    if !holder.is_empty() && !take_over {
         return Err(claimed(&holder, &identity.agent_id));
     }
-    if identity.observe {
+    if identity.observe && !take_over {
         return Ok(());
     }
     client.ensure_namespace(&identity.agent_namespace).await.map_err(|failure| failure.problem)?;

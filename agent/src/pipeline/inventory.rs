@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_core::engine::effect::Parent;
 use pintle_core::engine::event::{Event, Found, Rebuilt};
-use pintle_core::engine::record::{Adopted, InventoryRecord, Pin};
+use pintle_core::engine::record::{InventoryRecord, Pin};
 use pintle_core::fields::{self, OwnedSet};
 use pintle_core::{adopt, identity};
 use pintle_model::application::parse_sync_options;
@@ -246,11 +246,6 @@ async fn rebuild_one(
 /// it once more.
 fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
     let set = OwnedSet::from_answer(object, names::FIELD_MANAGER).map(Arc::new);
-    let adopted = match object.annotation(names::ADOPTED_ANNOTATION) {
-        Some("equal") => Adopted::Equal,
-        Some(_) => Adopted::Changed,
-        None => Adopted::No,
-    };
     let options = object
         .annotation(names::SYNC_OPTIONS)
         .and_then(|text| parse_sync_options(text).ok())
@@ -260,7 +255,7 @@ fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<O
         manifest: None,
         set: set.as_ref().map(|set| set.digest()),
         projection: set.as_ref().map(|set| fields::projection_digest(object, set)),
-        adopted,
+        adopted: adopt::adopted_mark(object),
         // The object's own word wins, as in a render.
         keep: options.prune.map_or(app_keeps, |prune| !prune),
         wave: object.annotation(names::SYNC_WAVE).and_then(|text| text.trim().parse().ok()).unwrap_or(0),

@@ -22,11 +22,23 @@ use crate::{records, runtime};
 /// Carries out one call.
 pub(crate) fn call(runtime: &mut Runtime, ask: Ask) {
     let Ask { call, by, answer } = ask;
+    let asker = by.clone();
     let by = if by.username.is_empty() { "somebody".to_owned() } else { by.username };
     match call {
         Call::Status => status(runtime, answer),
         Call::AppList => reply(answer, Ok(Reply::Apps(list(runtime)))),
         Call::AppGet { app, refresh } => get(runtime, app, refresh, answer),
+        Call::AppSync { app, request } if request.take_over => {
+            let (pipeline, request) =
+                (runtime.pipeline.clone(), api::SyncRequest { take_over: false, ..request });
+            tokio::spawn(async move {
+                pipeline.take_over().await;
+                // A cluster that was another's has to be looked at first; an answer of any kind comes from the sync.
+                let _ = wait_quiet(&pipeline).await;
+                let ask = Ask { call: Call::AppSync { app, request }, by: asker, answer };
+                let _ = pipeline.sender().send(Message::Call(ask)).await;
+            });
+        }
         Call::AppSync { app, request } => sync(runtime, app, request, by, answer),
         Call::AppDiff { app, request } => diff_call(runtime, app, &request, answer),
         Call::AppHistory { app } => history(runtime, &app, answer),
@@ -106,6 +118,15 @@ fn get(runtime: &mut Runtime, app: AppKey, refresh: api::Refresh, answer: Waiter
     }
     let pipeline = runtime.pipeline.clone();
     tokio::spawn(async move { reply(answer, read_app(&pipeline, app).await) });
+}
+
+/// Waits until everything that the agent can do by itself now has been done, or a minute has passed.
+async fn wait_quiet(pipeline: &Pipeline) -> Result<(), Problem> {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_mins(1);
+    while !pipeline.query(|state, now| state.is_quiet(now)).await? && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    Ok(())
 }
 
 /// Waits, by asking the state, until nothing of the refresh is under way.
@@ -292,7 +313,7 @@ fn delete(runtime: &mut Runtime, app: AppKey, asked: &api::DeleteRequest, by: St
             Err(Problem::new(
                 Reason::Usage,
                 "app delete --cascade is not supported by this version; --orphan forgets the application and leaves its \
-                 objects, and `pintle sync APP --prune` of an application without objects deletes them",
+                 objects in the cluster, with their labels",
             )),
         ),
     }

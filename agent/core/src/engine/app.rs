@@ -317,9 +317,9 @@ impl App {
 
     /// Does the inventory hold what the render in force no longer has, and may it go?
     pub fn has_leftovers(&self) -> bool {
-        self.objects
-            .iter()
-            .any(|(key, tracked)| !tracked.record.keep && !tracked.record.deleting && self.entry(key).is_none())
+        self.objects.iter().any(|(key, tracked)| {
+            !tracked.record.keep && !tracked.record.deleting && self.entry(key).is_none()
+        })
     }
 
     /// Is it not known what it wants: neither a render nor a stored wanted set?

@@ -189,7 +189,8 @@ fn wants_sync(app: &App, now: Now) -> bool {
     if satisfied {
         // Deletions that had to wait, or were refused, are planned again whenever something moved: what the verdict
         // was is not on disk, and after a restart it has to be told again.
-        let prunes = app.spec.as_ref().and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.prune);
+        let prunes =
+            app.spec.as_ref().and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.prune);
         return prunes && app.holds.pin.is_none() && app.has_leftovers();
     }
     if app.auto.failed == Some(render.id) {

@@ -98,6 +98,11 @@ pub(super) fn rendered(
     app.desired.in_flight = None;
     app.desired.hard = false;
     app.dirty = true;
+    // What waits for this render is judged again, whether it came or not: then the reason it waits for is another.
+    for other in state.apps.values_mut().filter(|other| !other.verdicts.deferred.is_empty()) {
+        other.dirty = true;
+    }
+    let Some(app) = state.apps.get_mut(key) else { return };
     match result {
         Ok((record, children)) => {
             app.desired.problem = None;
@@ -107,9 +112,6 @@ pub(super) fn rendered(
             app.reconciled_at = Some(now.wall);
             end_pin_by_newer(app, &record, fx);
             adopt_children(state, key, &record, children, fx);
-            for other in state.apps.values_mut().filter(|other| !other.verdicts.deferred.is_empty()) {
-                other.dirty = true;
-            }
             save_apps(state, fx);
         }
         Err(problem) if problem.reason.retryable() => {

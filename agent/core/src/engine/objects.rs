@@ -109,6 +109,8 @@ fn sight(state: &mut State, key: &ObjectKey, object: Arc<Object>, now: Now, fx: 
             return;
         }
         tracked.record.uid = Some(object.uid().into());
+        // What the record said of adoption was said of the object before this one.
+        tracked.record.adopted = adopt::adopted_mark(&object);
         tracked.unsaved = true;
     }
     let before = (discriminant(&tracked.live), tracked.health().cloned());

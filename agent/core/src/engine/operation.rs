@@ -488,7 +488,8 @@ fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut
         prune_stage(state, key, stage + 1, now, fx);
         return;
     }
-    operation.phase = OpPhase::Pruning { stage, pending: steps.iter().map(|(key, _, _)| key.clone()).collect() };
+    operation.phase =
+        OpPhase::Pruning { stage, pending: steps.iter().map(|(key, _, _)| key.clone()).collect() };
     let op = operation.id;
     fx.extend(steps.into_iter().map(|(object, uid, propagation)| Effect::Delete {
         app: key.clone(),

@@ -276,7 +276,9 @@ impl std::fmt::Display for Place {
             Self::File(origin) => write!(f, "{origin}"),
             Self::Bootstrap => f.write_str("the bootstrap setting"),
             Self::Parent(app, origin) => write!(f, "application {app}, {origin}"),
-            Self::Cluster => f.write_str("the cluster (its definition has not been found since the store was lost)"),
+            Self::Cluster => {
+                f.write_str("the cluster (its definition has not been found since the store was lost)")
+            }
         }
     }
 }

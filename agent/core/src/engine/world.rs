@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_model::{AppKey, GroupKind, ObjectKey, Problem};
+use pintle_model::{AppKey, GroupKind, ObjectKey, Problem, Reason};
 
 use super::app::Tracked;
 use super::effect::Report;
 use super::event::Now;
 use super::record::{Place, Write};
-use super::{App, Cluster, Effect, State};
+use super::{App, Cluster, Effect, RefPhase, State};
 use crate::plan::Relation;
 use crate::schedule;
 
@@ -32,6 +32,13 @@ pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, f
     }
     state.cluster = Cluster::Ready;
     state.incomplete = incomplete;
+    // Renders that only waited for the kinds of the cluster need not wait for git's backoff too.
+    for known in state.refs.values_mut() {
+        let waited = known.problem.as_ref().is_some_and(|problem| problem.reason == Reason::ClusterUnreachable);
+        if waited && matches!(known.phase, RefPhase::Idle { .. }) {
+            known.phase = RefPhase::Idle { next: Duration::ZERO };
+        }
+    }
     for app in state.apps.values_mut() {
         app.dirty = true;
     }

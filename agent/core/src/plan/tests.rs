@@ -217,7 +217,11 @@ fn what_another_application_owns_and_wants_is_not_applied() {
 fn what_only_has_to_be_there_is_made_when_absent_and_never_touched_when_somebody_else_made_it() {
     let namespace = ObjectKey::new("", "Namespace", "", "shop");
     let mut case = Case::new();
-    case.desired.push(DesiredEntry { only_create: true, fail_on_shared: true, ..entry(namespace.clone(), 0) });
+    case.desired.push(DesiredEntry {
+        only_create: true,
+        fail_on_shared: true,
+        ..entry(namespace.clone(), 0)
+    });
     assert_eq!(case.plan().stages[0].steps[0].action, Action::Create);
     for metadata in
         [json!({"uid": "7"}), json!({"uid": "7", "annotations": {"meta.helm.sh/release-name": "x"}})]
@@ -252,7 +256,11 @@ fn what_the_agent_itself_lives_on_is_never_deleted() {
         case.options.confirm = case.plan().token;
         let plan = case.plan();
         assert!(plan.prunes.is_empty(), "{key}");
-        assert!(plan.refusals.iter().any(|r| r.message.contains("never deleted")), "{key}: {:?}", plan.refusals);
+        assert!(
+            plan.refusals.iter().any(|r| r.message.contains("never deleted")),
+            "{key}: {:?}",
+            plan.refusals
+        );
     }
     let mut case = Case::new();
     case.inventory[1].0 = ObjectKey::new(rbac, "Role", "shop", "pintle");
