@@ -15,6 +15,8 @@ mod faults;
 mod ownership;
 #[path = "agent/rest.rs"]
 mod rest;
+#[path = "agent/surface.rs"]
+mod surface;
 
 use std::sync::OnceLock;
 

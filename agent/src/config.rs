@@ -142,6 +142,8 @@ pub struct Config {
     pub raw: RawConfig,
     /// How the agent's cluster is called; may be empty.
     pub cluster_name: String,
+    /// Labels of the cluster, shown by `status`.
+    pub cluster_labels: BTreeMap<String, String>,
     /// `auto` or a path.
     pub kubeconfig: String,
     /// The store.
@@ -254,6 +256,7 @@ fn validate(raw: RawConfig, file: Option<PathBuf>) -> Result<Config, Problem> {
     }
     Ok(Config {
         cluster_name: raw.cluster.name.clone(),
+        cluster_labels: raw.cluster.labels.clone(),
         kubeconfig: raw.cluster.kubeconfig.clone(),
         store: StoreConfig { path: raw.store.path.clone() },
         app_folders: raw.applications.dirs.clone(),
@@ -317,6 +320,23 @@ impl Config {
                 })
             })
             .collect()
+    }
+
+    /// The files with credentials and authorities of the repositories.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        self.repositories
+            .iter()
+            .flat_map(|raw| [&raw.username_file, &raw.password_file, &raw.token_file, &raw.tls_ca_file])
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    /// Digest over what those files hold: a rotated token is a changed configuration.
+    pub fn secrets_digest(&self) -> Digest {
+        let contents: Vec<Vec<u8>> =
+            self.secret_files().iter().map(|file| std::fs::read(file).unwrap_or_default()).collect();
+        Digest::of_parts(contents.iter().map(Vec::as_slice))
     }
 
     /// Every value in force. Holds paths of secrets, never secrets.

@@ -33,7 +33,9 @@ pub enum Message {
     Call(crate::handle::Ask),
     /// Read the state.
     Query(Box<dyn FnOnce(&pintle_core::engine::State, pintle_core::engine::Now) + Send>),
-    /// Read the folders of applications again.
+    /// Go on with a call, once what it waited for is there.
+    Then(Box<dyn FnOnce(&mut crate::runtime::Runtime) + Send>),
+    /// Read the configuration and the folders of applications again.
     Reload,
     /// End.
     Stop,
@@ -97,6 +99,7 @@ enum StoreJob {
         done: oneshot::Sender<Result<(), Problem>>,
     },
     Flush(oneshot::Sender<()>),
+    Close,
 }
 
 impl Pipeline {
@@ -211,6 +214,13 @@ impl Pipeline {
         }
     }
 
+    /// Ends the tasks that live as long as the pipeline, and that hold it: only then is the store closed and its lock
+    /// free for a new start in the same process.
+    pub async fn close(&self) {
+        *lock(&self.inner.watches) = watch::Watches::default();
+        let _ = self.inner.writer.send(StoreJob::Close).await;
+    }
+
     /// The client of the cluster, if there is one.
     pub fn cluster(&self) -> Result<Cluster, Problem> {
         read(&self.inner.cluster.client).clone().ok_or_else(|| {
@@ -320,6 +330,7 @@ impl Pipeline {
                 StoreJob::Flush(done) => {
                     let _ = done.send(());
                 }
+                StoreJob::Close => return,
             }
         }
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use pintle_core::engine::event::{Child, FoundApp};
 use pintle_core::engine::record::{CommitRecord, DesiredEntry, Place, RenderRecord};
 use pintle_core::identity::{self, Marks};
-use pintle_model::application::{Application, FieldValidation, SyncOptions, parse_sync_options};
+use pintle_model::application::{
+    Application, CompareOptions, FieldValidation, SyncOptions, parse_compare_options, parse_sync_options,
+};
 use pintle_model::{
     AppKey, DesiredObject, Digest, Object, ObjectKey, Origin, Problem, Reason, Revision, names,
 };
@@ -190,6 +192,12 @@ impl<'a> Builder<'a> {
                 ))
             })?,
         };
+        let compare = match object.annotation(names::COMPARE_OPTIONS) {
+            None => CompareOptions::default(),
+            Some(text) => parse_compare_options(text).map_err(|error| {
+                render_error(format!("{}: {} {}: {error}", desired.origin, object.kind(), object.name()))
+            })?,
+        };
         let wave = match object.annotation(names::SYNC_WAVE) {
             None => 0,
             Some(text) => text.trim().parse::<i32>().map_err(|_| {
@@ -221,6 +229,7 @@ impl<'a> Builder<'a> {
             ignore_health: object.annotation(names::IGNORE_HEALTHCHECK) == Some("true"),
             ignored,
             only_create: false,
+            ignore_extraneous: compare.ignore_extraneous,
             fail_on_shared: options.fails_on_shared_resource(),
             propagation: options.prune_propagation_policy,
             origin: desired.origin.clone(),
@@ -275,6 +284,7 @@ impl<'a> Builder<'a> {
             ignored: Vec::new(),
             // Without metadata of its own it only has to be there, whoever made it; with it, it is managed.
             only_create: spec.namespace_metadata.is_none(),
+            ignore_extraneous: false,
             fail_on_shared: false,
             propagation: None,
             origin: Origin { file: "syncOptions CreateNamespace=true".into(), line: 0 },

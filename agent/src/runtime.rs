@@ -27,7 +27,7 @@ const CLOCK_CHECK: Duration = Duration::from_millis(50);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// What a loop needs beside the state.
-pub(crate) struct Runtime {
+pub struct Runtime {
     pub(crate) state: State,
     pub(crate) pipeline: Pipeline,
     pub(crate) clock: Clock,
@@ -56,7 +56,12 @@ impl Runtime {
                         self.restart = true;
                         break;
                     }
-                    Some(message) => self.handle(message),
+                    Some(message) => {
+                        self.handle(message);
+                        if self.restart {
+                            break;
+                        }
+                    }
                 },
                 () = sleep => self.step(Event::Tick),
                 _ = heartbeat.tick() => lifecycle::heartbeat(&self.state),
@@ -74,7 +79,8 @@ impl Runtime {
             Message::Event(event) => self.step(event),
             Message::Call(ask) => calls::call(self, ask),
             Message::Query(query) => query(&self.state, self.clock.now()),
-            Message::Reload => self.load_apps(),
+            Message::Then(then) => then(self),
+            Message::Reload => self.reload(),
             Message::Stop | Message::Restart => {}
         }
     }
@@ -92,6 +98,24 @@ impl Runtime {
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.state.last_ticket += 1;
         self.state.last_ticket
+    }
+
+    /// Reads the configuration again: one that changed begins anew from the store, one that is refused leaves the old
+    /// one in force and says so.
+    fn reload(&mut self) {
+        match self.apps.reload() {
+            Ok(true) => self.restart = true,
+            Ok(false) => {
+                self.facts.refused = None;
+                self.load_apps();
+            }
+            Err(problem) => {
+                let text = format!("the new configuration is refused, the old one stays in force: {problem}");
+                tracing::warn!("{text}");
+                self.facts.refused = Some(text);
+                self.load_apps();
+            }
+        }
     }
 
     /// Reads the folders of applications.
@@ -122,6 +146,7 @@ impl Runtime {
         while let Ok(message) = self.messages.try_recv() {
             self.handle(message);
         }
+        self.pipeline.close().await;
         self.state
     }
 }

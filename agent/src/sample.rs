@@ -155,6 +155,7 @@ pub(crate) fn status() -> api::Status {
             version: "0.1.0".into(),
             id: "a1b2c3".into(),
             cluster: "shop-0042".into(),
+            labels: std::collections::BTreeMap::new(),
             namespace: "pintle-system".into(),
             pid: 17,
             started_at: Some(at("2026-03-01T05:09:07Z")),

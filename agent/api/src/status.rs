@@ -1,5 +1,7 @@
 //! `pintle status`: everything on one screen.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use pintle_model::AppKey;
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,9 @@ pub struct AgentInfo {
     pub id: String,
     /// Name of the cluster (`cluster.name`); empty when not set.
     pub cluster: String,
+    /// Labels of the cluster (`cluster.labels`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// The agent's namespace.
     pub namespace: String,
     /// Process id.

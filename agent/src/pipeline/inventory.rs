@@ -8,7 +8,7 @@ use pintle_core::engine::event::{Event, Found, Rebuilt};
 use pintle_core::engine::record::{InventoryRecord, Pin};
 use pintle_core::fields::{self, OwnedSet};
 use pintle_core::{adopt, identity};
-use pintle_model::application::parse_sync_options;
+use pintle_model::application::{parse_compare_options, parse_sync_options};
 use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, names};
 use serde_json::json;
 
@@ -259,6 +259,10 @@ fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<O
         // The object's own word wins, as in a render.
         keep: options.prune.map_or(app_keeps, |prune| !prune),
         wave: object.annotation(names::SYNC_WAVE).and_then(|text| text.trim().parse().ok()).unwrap_or(0),
+        ignore_extraneous: object
+            .annotation(names::COMPARE_OPTIONS)
+            .and_then(|text| parse_compare_options(text).ok())
+            .is_some_and(|options| options.ignore_extraneous),
         propagation: options.prune_propagation_policy,
         deleting: false,
     };

@@ -75,13 +75,35 @@ pub(super) async fn render(
     let deadline = Duration::from_secs(limits::RENDER_TIMEOUT_SECS);
     let result = match tokio::time::timeout(deadline, render_now(pipeline, spec, revision)).await {
         Ok(result) => result,
-        Err(_) => Err(Problem::new(
-            Reason::RenderError,
-            format!("rendering did not end within {} s", limits::RENDER_TIMEOUT_SECS),
-        )),
+        Err(_) => Err(too_slow()),
     };
     crate::crash::point("rendered");
     pipeline.send(Event::Rendered { app, ticket, result }).await;
+}
+
+impl Pipeline {
+    /// Renders an application at another revision than the one it follows: resolved, fetched, rendered and stored.
+    pub async fn render_at(
+        &self,
+        spec: Arc<Application>,
+        revision: &str,
+    ) -> Result<Arc<RenderRecord>, Problem> {
+        let url = spec.source.repo_url.clone();
+        let resolved = self.sources().resolve(&url, revision).await?.revision;
+        self.sources().fetch(&url, revision, resolved).await?;
+        let deadline = Duration::from_secs(limits::RENDER_TIMEOUT_SECS);
+        match tokio::time::timeout(deadline, render_now(self, spec, resolved)).await {
+            Ok(result) => result.map(|(render, _)| render),
+            Err(_) => Err(too_slow()),
+        }
+    }
+}
+
+fn too_slow() -> Problem {
+    Problem::new(
+        Reason::RenderError,
+        format!("rendering did not end within {} s", limits::RENDER_TIMEOUT_SECS),
+    )
 }
 
 async fn render_now(

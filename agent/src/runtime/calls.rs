@@ -211,39 +211,90 @@ fn started(key: AppKey) -> impl FnOnce(&State, jiff::Timestamp, &Answer) -> Opti
 
 fn sync(runtime: &mut Runtime, app: AppKey, asked: api::SyncRequest, by: String, answer: Waiter) {
     let Some(found) = runtime.state.apps.get(&app) else { return reply(answer, Err(no_such(&app))) };
-    let current = found.render().map(|render| render.revision.to_string()).unwrap_or_default();
-    if let Some(revision) = &asked.revision
-        && !(revision.len() >= 7 && current.starts_with(revision.as_str()))
-        && found.spec.as_ref().is_none_or(|spec| spec.source.target_revision != *revision)
-    {
-        return reply(
-            answer,
-            Err(Problem::new(
-                Reason::Usage,
-                format!(
-                    "{app} is rendered at {current}; syncing to another revision ({revision}) is not supported by this \
-                     version: set spec.source.targetRevision, or `pintle rollback` to a history entry"
-                ),
-            )),
-        );
+    if let Some(revision) = asked.revision.clone().filter(|revision| !follows(found, revision)) {
+        let spec = match other_revision(found, &revision, asked.dry_run) {
+            Ok(spec) => spec,
+            Err(problem) => return reply(answer, Err(problem)),
+        };
+        let pipeline = runtime.pipeline.clone();
+        tokio::spawn(async move {
+            match pipeline.render_at(spec, &revision).await {
+                Ok(render) => {
+                    let then = Box::new(move |runtime: &mut Runtime| {
+                        sync_to(runtime, app, asked, by, Some(render), answer);
+                    });
+                    let _ = pipeline.sender().send(Message::Then(then)).await;
+                }
+                Err(problem) => reply(answer, Err(problem)),
+            }
+        });
+        return;
     }
-    let selection: Vec<ObjectKey> = selected(found, &asked.resources);
+    sync_to(runtime, app, asked, by, None, answer);
+}
+
+/// Is this the revision that the application follows, or the commit it is rendered at?
+fn follows(app: &engine::App, revision: &str) -> bool {
+    let current = app.render().map(|render| render.revision.to_string()).unwrap_or_default();
+    revision.len() >= 7 && current.starts_with(revision)
+        || app.spec.as_ref().is_some_and(|spec| spec.source.target_revision == revision)
+}
+
+/// The spec to render another revision with; automated sync would take the application straight back.
+fn other_revision(
+    app: &engine::App,
+    revision: &str,
+    dry_run: bool,
+) -> Result<Arc<pintle_model::application::Application>, Problem> {
+    let Some(spec) = app.spec.clone() else {
+        return Err(Problem::new(Reason::InvalidSpecError, format!("{} has no valid spec", app.key)));
+    };
+    if app.is_automated() && !dry_run {
+        return Err(Problem::new(
+            Reason::Usage,
+            format!(
+                "cannot sync {} to {revision}: automated sync follows {}; change targetRevision, or go back with \
+                 `pintle rollback {}`",
+                app.key, spec.source.target_revision, app.key.name
+            ),
+        ));
+    }
+    Ok(spec)
+}
+
+/// Syncs to the render in force, or to one of another revision.
+fn sync_to(
+    runtime: &mut Runtime,
+    app: AppKey,
+    asked: api::SyncRequest,
+    by: String,
+    render: Option<Arc<RenderRecord>>,
+    answer: Waiter,
+) {
+    let Some(found) = runtime.state.apps.get(&app) else { return reply(answer, Err(no_such(&app))) };
+    let selection: Vec<ObjectKey> = selected(found, render.as_ref(), &asked.resources);
     if !asked.resources.is_empty() && selection.is_empty() {
         let names: Vec<String> = asked.resources.iter().map(ToString::to_string).collect();
         let text = format!("{app} has no object that {} selects", names.join(", "));
         return reply(answer, Err(Problem::new(Reason::NoSuch, text)));
     }
-    let wanted = SyncRequest { by, prune: asked.prune, selection, confirm: asked.confirm };
+    let wanted =
+        SyncRequest { by, prune: asked.prune, selection, confirm: asked.confirm, render: render.clone() };
     if asked.dry_run {
-        let render = found.render().cloned();
+        let render = render.or_else(|| found.render().cloned());
         plan_only(runtime, app, render, wanted, answer);
     } else {
         request(runtime, app.clone(), Request::Sync(wanted), answer, started(app));
     }
 }
 
-fn selected(app: &engine::App, selectors: &[api::ResourceSelector]) -> Vec<ObjectKey> {
-    let wanted = app.render().into_iter().flat_map(|render| render.objects.iter().map(|entry| &entry.key));
+fn selected(
+    app: &engine::App,
+    render: Option<&Arc<RenderRecord>>,
+    selectors: &[api::ResourceSelector],
+) -> Vec<ObjectKey> {
+    let wanted =
+        render.or(app.render()).into_iter().flat_map(|render| render.objects.iter().map(|entry| &entry.key));
     let mut keys: Vec<ObjectKey> = wanted
         .chain(app.objects.keys())
         .filter(|key| selectors.iter().any(|selector| selector.matches(key)))
@@ -377,19 +428,23 @@ async fn make_plan(
 
 /// `app diff`: what a sync would change, from dry runs of the server, with who changed it.
 fn diff_call(runtime: &Runtime, key: AppKey, asked: &api::DiffRequest, answer: Waiter) {
-    if let Some(revision) = &asked.revision {
-        return reply(
-            answer,
-            Err(Problem::new(
-                Reason::Usage,
-                format!("diff against another revision ({revision}) is not supported by this version"),
-            )),
-        );
+    let Some(app) = runtime.state.apps.get(&key) else { return reply(answer, Err(no_such(&key))) };
+    if let Some(revision) = asked.revision.clone().filter(|revision| !follows(app, revision)) {
+        let spec = match other_revision(app, &revision, true) {
+            Ok(spec) => spec,
+            Err(problem) => return reply(answer, Err(problem)),
+        };
+        let pipeline = runtime.pipeline.clone();
+        tokio::spawn(async move {
+            let result = match pipeline.render_at(spec, &revision).await {
+                Ok(render) => make_diff(&pipeline, key, render).await,
+                Err(problem) => Err(problem),
+            };
+            reply(answer, result);
+        });
+        return;
     }
-    let Some(render) = runtime.state.apps.get(&key).map(|app| app.render().cloned()) else {
-        return reply(answer, Err(no_such(&key)));
-    };
-    let Some(render) = render else {
+    let Some(render) = app.render().cloned() else {
         return reply(answer, Err(Problem::new(Reason::ComparisonError, format!("{key} has no render yet"))));
     };
     let pipeline = runtime.pipeline.clone();

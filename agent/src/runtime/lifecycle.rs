@@ -113,6 +113,8 @@ async fn prepare(settings: &RunSettings, mode: Mode, wait_for_lock: Duration) ->
     let facts = views::Facts {
         started: clock.now().wall,
         cluster_name: settings.config.cluster_name.clone(),
+        cluster_labels: settings.config.cluster_labels.clone(),
+        refused: None,
         store_path: settings.config.store.path.display().to_string(),
         notes: notes.iter().filter(|note| **note != store::Note::Fresh).map(ToString::to_string).collect(),
     };
@@ -144,19 +146,27 @@ async fn forward(mut asks: mpsc::Receiver<Ask>, sender: mpsc::Sender<Message>) {
     }
 }
 
-/// The service: runs until SIGTERM or SIGINT; SIGHUP reads the folders of applications again.
-pub async fn run(settings: RunSettings) -> Result<(), Problem> {
+/// The service: runs until SIGTERM or SIGINT. SIGHUP, or a file that changed, reads the configuration and the folders
+/// of applications again.
+pub async fn run(mut settings: RunSettings) -> Result<(), Problem> {
     notify_status("opening the store");
     loop {
         let prepared = prepare(&settings, Mode::Run, Duration::from_mins(1)).await?;
         let sender = prepared.sender.clone();
         let signals = tokio::spawn(signals(sender.clone()));
-        let reloads = tokio::spawn(watch_folders(settings.config.app_folders.clone(), sender));
+        let mut watched = settings.config.app_folders.clone();
+        watched.extend(settings.config.file.clone());
+        watched.extend(settings.config.secret_files());
+        let reloads = tokio::spawn(watch_files(watched, sender));
         let (again, _) = drive(prepared).await;
         signals.abort();
         reloads.abort();
         if !again {
             return Ok(());
+        }
+        // It may have changed once more since it was found good; then the one in force stays.
+        if let Ok(new) = settings.again() {
+            settings = new;
         }
     }
 }
@@ -285,9 +295,9 @@ async fn signals(sender: mpsc::Sender<Message>) {
     }
 }
 
-/// Looks at the folders of applications now and then: names, sizes and times of files. No notification interface: it
+/// Looks at the configuration and the folders of applications now and then: names, sizes and times of files. No notification interface: it
 /// costs a handful of `stat` calls, works on every file system, and cannot miss anything.
-async fn watch_folders(folders: Vec<PathBuf>, sender: mpsc::Sender<Message>) {
+async fn watch_files(folders: Vec<PathBuf>, sender: mpsc::Sender<Message>) {
     let mut known = fingerprint(&folders);
     loop {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -302,16 +312,13 @@ async fn watch_folders(folders: Vec<PathBuf>, sender: mpsc::Sender<Message>) {
 }
 
 fn fingerprint(folders: &[PathBuf]) -> Vec<(PathBuf, u64, Option<std::time::SystemTime>)> {
-    let mut files: Vec<_> = folders
-        .iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let metadata = entry.metadata().ok()?;
-            Some((entry.path(), metadata.len(), metadata.modified().ok()))
-        })
-        .collect();
+    let entry = |path: PathBuf| {
+        let metadata = std::fs::metadata(&path).ok()?;
+        metadata.is_file().then(|| (path, metadata.len(), metadata.modified().ok()))
+    };
+    let inside = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let all = folders.iter().cloned().chain(inside.map(|found| found.path()));
+    let mut files: Vec<_> = all.filter_map(entry).collect();
     files.sort();
     files
 }

@@ -23,6 +23,9 @@ pub struct RunSettings {
     /// Take the cluster over from another agent.
     pub take_over: bool,
     socket: PathBuf,
+    overrides: Overrides,
+    /// Digest of the credentials as they were read.
+    secrets: pintle_model::Digest,
 }
 
 impl RunSettings {
@@ -37,7 +40,13 @@ impl RunSettings {
             config.kubeconfig = kubeconfig.display().to_string();
         }
         let socket = overrides.socket.clone().unwrap_or_else(|| socket::path_for(&config.store.path));
-        Ok(Self { config, take_over: overrides.take_over, socket })
+        let secrets = config.secrets_digest();
+        Ok(Self { config, take_over: overrides.take_over, socket, overrides: overrides.clone(), secrets })
+    }
+
+    /// Reads the configuration again, with the same command line.
+    pub fn again(&self) -> Result<Self, Problem> {
+        Self::load(&self.overrides)
     }
 
     /// Where the agent's socket is.
@@ -91,6 +100,13 @@ impl AppFolders {
             }
         }
         Self { settings, files }
+    }
+
+    /// Reads the configuration again. Did it change?
+    pub(crate) fn reload(&mut self) -> Result<bool, Problem> {
+        let new = self.settings.again()?;
+        new.config.repositories()?;
+        Ok(new.effective() != self.settings.effective() || new.secrets != self.settings.secrets)
     }
 
     /// Reads them now.

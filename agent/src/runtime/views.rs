@@ -21,6 +21,10 @@ pub(crate) struct Facts {
     pub(crate) started: Timestamp,
     /// How the cluster is called in the configuration.
     pub(crate) cluster_name: String,
+    /// Labels of the cluster in the configuration.
+    pub(crate) cluster_labels: BTreeMap<String, String>,
+    /// Why a newer configuration is not in force.
+    pub(crate) refused: Option<String>,
     /// Where the store lies.
     pub(crate) store_path: String,
     /// What happened to the store at start, and how the service is held.
@@ -278,6 +282,7 @@ pub(crate) fn status(
     };
     let (server, version, uid) = cluster;
     let mut notes = facts.notes.clone();
+    notes.extend(facts.refused.clone());
     notes.extend(state.file_problems.iter().map(|problem| problem.message.clone()));
     if let Some(problem) = &state.save_problem {
         notes.push(format!("the store cannot be written: {}", problem.message));
@@ -288,6 +293,7 @@ pub(crate) fn status(
             version: env!("CARGO_PKG_VERSION").to_owned(),
             id: state.settings.agent_id.clone(),
             cluster: facts.cluster_name.clone(),
+            labels: facts.cluster_labels.clone(),
             namespace: state.settings.agent_namespace.clone(),
             pid: std::process::id(),
             started_at: Some(facts.started),

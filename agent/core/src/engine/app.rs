@@ -396,6 +396,7 @@ impl Tracked {
                 projection: None,
                 adopted: super::record::Adopted::No,
                 keep: entry.keep,
+                ignore_extraneous: entry.ignore_extraneous,
                 wave: entry.wave,
                 propagation: entry.propagation,
                 deleting: false,

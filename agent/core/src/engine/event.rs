@@ -114,6 +114,8 @@ pub struct SyncRequest {
     pub selection: Vec<ObjectKey>,
     /// Token printed with a refused plan.
     pub confirm: Option<String>,
+    /// The render of another revision than the one that is followed, for this operation only.
+    pub render: Option<Arc<RenderRecord>>,
 }
 
 /// A rollback, with the stored render it goes back to.

@@ -406,6 +406,7 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
     }
     if let Some(entry) = entry {
         record.keep = entry.keep;
+        record.ignore_extraneous = entry.ignore_extraneous;
         record.wave = entry.wave;
         record.propagation = entry.propagation;
     }

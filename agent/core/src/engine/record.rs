@@ -42,6 +42,9 @@ pub struct DesiredEntry {
     /// Made when it is absent and otherwise left as it is: `CreateNamespace=true` without metadata of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub only_create: bool,
+    /// `IgnoreExtraneous`: once git no longer has it, the application is not OutOfSync for it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignore_extraneous: bool,
     /// `FailOnSharedResource` on the object or its application.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fail_on_shared: bool,
@@ -115,6 +118,9 @@ pub struct InventoryRecord {
     /// `Prune=false` at the time of the last apply: kept when git lets go of it.
     #[serde(default)]
     pub keep: bool,
+    /// `IgnoreExtraneous` at the time of the last apply.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignore_extraneous: bool,
     /// Wave of the last apply, for the order of pruning.
     #[serde(default)]
     pub wave: i32,

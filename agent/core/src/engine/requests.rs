@@ -102,7 +102,7 @@ fn sync(
     if let Some(problem) = obstacle(state, app) {
         return Err(problem);
     }
-    let Some(render) = app.render().cloned() else {
+    let Some(render) = request.render.clone().or_else(|| app.render().cloned()) else {
         let why = app.desired.problem.clone().or_else(|| app.spec_problem.clone());
         return Err(why.unwrap_or_else(|| {
             Problem::new(

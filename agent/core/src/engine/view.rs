@@ -121,6 +121,9 @@ fn object_sync(wanted: Option<pintle_model::Digest>, tracked: Option<&Tracked>, 
     if stale {
         return SyncStatus::Unknown;
     }
+    if wanted.is_none() && tracked.is_some_and(|tracked| tracked.record.ignore_extraneous) {
+        return SyncStatus::Synced;
+    }
     let (Some(wanted), Some(tracked)) = (wanted, tracked) else { return SyncStatus::OutOfSync };
     if tracked.record.manifest != Some(wanted) {
         return SyncStatus::OutOfSync;

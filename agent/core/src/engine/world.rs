@@ -34,7 +34,8 @@ pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, f
     state.incomplete = incomplete;
     // Renders that only waited for the kinds of the cluster need not wait for git's backoff too.
     for known in state.refs.values_mut() {
-        let waited = known.problem.as_ref().is_some_and(|problem| problem.reason == Reason::ClusterUnreachable);
+        let waited =
+            known.problem.as_ref().is_some_and(|problem| problem.reason == Reason::ClusterUnreachable);
         if waited && matches!(known.phase, RefPhase::Idle { .. }) {
             known.phase = RefPhase::Idle { next: Duration::ZERO };
         }

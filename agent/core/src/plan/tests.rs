@@ -29,6 +29,7 @@ fn entry(key: ObjectKey, wave: i32) -> DesiredEntry {
         ignore_health: false,
         ignored: Vec::new(),
         only_create: false,
+        ignore_extraneous: false,
         fail_on_shared: false,
         propagation: None,
         origin: Origin { file: "a.yaml".into(), line: 1 },
@@ -43,6 +44,7 @@ fn record(key: &ObjectKey) -> InventoryRecord {
         projection: None,
         adopted: Adopted::No,
         keep: false,
+        ignore_extraneous: false,
         wave: 0,
         propagation: None,
         deleting: false,
@@ -230,7 +232,7 @@ fn what_only_has_to_be_there_is_made_when_absent_and_never_touched_when_somebody
         case.found.insert(namespace.clone(), Arc::new(Object::try_from(found).unwrap()));
         let plan = case.plan();
         assert!(plan.stages.is_empty() && plan.refusals.is_empty(), "{plan:?}");
-        assert_eq!(plan.left_alone, [namespace.clone()]);
+        assert_eq!(plan.left_alone, std::slice::from_ref(&namespace));
     }
     case.found.clear();
     case.relations.insert(namespace, Relation::OwnedBy(AppKey::new("argocd", "other")));

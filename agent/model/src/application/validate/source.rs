@@ -93,10 +93,11 @@ fn check_url(url: &str) -> Result<(), String> {
         return Err("is missing".to_owned());
     }
     let rest = match url.split_once("://") {
-        Some((scheme, rest))
-            if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") =>
-        {
-            rest
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => rest,
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => {
+            return Err(
+                "is http://: what is pulled in clear text can be changed on its way; use https://".to_owned()
+            );
         }
         Some((scheme, _)) => {
             return Err(format!("{scheme}:// repositories are not supported by this version; use https://"));
