@@ -83,3 +83,56 @@ fn full_ids_branches_and_annotated_tags_are_followed() {
     std::fs::write(&file, text).unwrap();
     world.wait_value("configmap/settings", "{.data.value}", "newer");
 }
+
+#[test]
+fn sync_and_health_are_two_answers() {
+    let mut world = World::new("two-answers");
+    // What git wants is there, and it does not work: Synced and Degraded.
+    world.repo.write(
+        "two-answers/job.yaml",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\nspec:\n  backoffLimit: 0\n  template:\n    metadata: \
+         {annotations: {fake-kubelet.pintle.dev/behaviour: fail}}\n    spec:\n      restartPolicy: Never\n      \
+         containers: [{name: c, image: registry.example/migrate:1}]\n",
+    );
+    world.write_map("settings", "git");
+    let commit = world.repo.commit("first");
+    world.agent.application(
+        "two-answers",
+        &world.front.url("fleet"),
+        "two-answers",
+        "two-answers",
+        "syncOptions: []",
+    );
+    world.agent.start();
+    let verdict = |world: &World, wanted: (&str, &str)| {
+        wait_for(&format!("{wanted:?}"), 60, || {
+            let (sync, health, _) = world.agent.verdict("two-answers")?;
+            let seen = format!("{sync} {health}\n{}", world.agent.log());
+            if (sync.as_str(), health.as_str()) == wanted { Ok(()) } else { Err(seen) }
+        });
+    };
+    verdict(&world, ("OutOfSync", "Missing"));
+    world.agent.ok(&["sync", "two-answers"]);
+    verdict(&world, ("Synced", "Degraded"));
+    let output = world.agent.run(&["app", "wait", "two-answers", "--health", "--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(4), "waiting for health ends with its own exit code");
+    // What is there works, and it is not what git wants: OutOfSync and Healthy.
+    world.repo.remove("two-answers/job.yaml");
+    world.repo.commit("without the job");
+    wait_for("the job is to be pruned", 60, || {
+        let (sync, _, revision) = world.agent.verdict("two-answers")?;
+        if sync == "OutOfSync" && revision != commit { Ok(()) } else { Err(format!("{sync} {revision}")) }
+    });
+    world.agent.ok(&["sync", "two-answers", "--prune"]);
+    verdict(&world, ("Synced", "Healthy"));
+    world.cluster.kubectl(&[
+        "-n",
+        "two-answers",
+        "patch",
+        "configmap",
+        "settings",
+        "-p",
+        r#"{"data":{"value":"hand"}}"#,
+    ]);
+    verdict(&world, ("OutOfSync", "Healthy"));
+}

@@ -17,6 +17,7 @@ use support::wait_for;
 
 const USER: &str = "shop";
 const PASSWORD: &str = "correct horse";
+const OWN_NAMESPACE: &str = "pintle-demo";
 
 fn main() -> ExitCode {
     let mut story = Story::begin();
@@ -70,6 +71,8 @@ impl Story {
         let repo = Repo::new(root.path(), "fleet");
         let front = GitFront::start(root.path(), USER, PASSWORD);
         let agent = Agent::new(&cluster.kubeconfig(), &front, USER, PASSWORD);
+        // A namespace of its own: on somebody's cluster the demo must not claim what a real agent claims.
+        agent.set_namespace(OWN_NAMESPACE);
         let began = std::time::Instant::now();
         say("a cluster is there, and a git server over HTTPS with its own CA and basic auth");
         Self { cluster, front, repo, agent, checked: Vec::new(), commits: Vec::new(), began, _root: root }
@@ -290,7 +293,14 @@ impl Story {
             let _ = std::io::stdin().read_line(&mut line);
         }
         if matches!(self.cluster, Cluster::Given(_)) {
-            let _ = self.cluster.kubectl(&["delete", "namespace", "demo-shop", "--ignore-not-found"]);
+            self.agent.stop();
+            let _ = self.cluster.kubectl(&[
+                "delete",
+                "namespace",
+                "demo-shop",
+                OWN_NAMESPACE,
+                "--ignore-not-found",
+            ]);
         }
         if all { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
