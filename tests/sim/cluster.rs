@@ -29,7 +29,7 @@ pub struct FakeCluster {
 #[derive(Debug, Clone)]
 pub enum Change {
     Seen(Object),
-    Left,
+    Left(Object),
 }
 
 /// Who asks.
@@ -187,9 +187,19 @@ impl FakeCluster {
             self.version += 1;
             self.writes += 1;
             if object.label(names::AGENT_LABEL).is_some() {
-                self.changes.push((key.clone(), Change::Left));
+                self.changes.push((key.clone(), Change::Left(object)));
             }
         }
+    }
+
+    /// A Job ends.
+    pub fn end_job(&mut self, key: &ObjectKey, uid: &str, ok: bool) {
+        let Some(live) = self.objects.get(key).filter(|live| live.uid() == uid).cloned() else { return };
+        let kind = if ok { "Complete" } else { "Failed" };
+        let mut next = live.clone();
+        let status = json!({"conditions": [{"type": kind, "status": "True", "reason": "Sim"}]});
+        next.fields_mut().insert("status".into(), status);
+        self.store(key, next, Some(&live));
     }
 
     fn store(&mut self, key: &ObjectKey, mut next: Object, live: Option<&Object>) {
@@ -208,7 +218,7 @@ impl FakeCluster {
         if labelled {
             self.changes.push((key.clone(), Change::Seen(next.clone())));
         } else if was {
-            self.changes.push((key.clone(), Change::Left));
+            self.changes.push((key.clone(), Change::Left(next.clone())));
         }
         self.objects.insert(key.clone(), next);
     }

@@ -60,6 +60,21 @@ pub fn before_delete(world: &World, app: &AppKey, key: &ObjectKey, uid: &Arc<str
     }
 }
 
+/// Before a hook's object is made: one that completed in this operation is not made again.
+pub fn before_hook(world: &World, key: &ObjectKey, operation: u64) {
+    if world.completed.contains(&(operation, key.clone())) {
+        fail(world, &format!("the hook {key} completed in operation {operation} and is made once more"));
+    }
+}
+
+/// Before a hook's object is deleted: it is one of ours.
+pub fn before_hook_goes(world: &World, key: &ObjectKey, uid: &str) {
+    let Some(object) = world.cluster.objects.get(key).filter(|object| object.uid() == uid) else { return };
+    if pintle_core::hook::operation_of(object).is_none() || world.cluster.foreign.contains(uid) {
+        fail(world, &format!("{key} is deleted as a hook and is none of ours"));
+    }
+}
+
 /// After every event.
 pub fn after_event(world: &World) {
     let now = world.now();
@@ -170,8 +185,8 @@ pub fn converged(world: &World) {
     if world.automated && world.state.apps.values().all(|app| app.holds.pin.is_none()) {
         for (key, object) in &world.cluster.objects {
             let wanted = world.commits[head].values().any(|objects| objects.contains_key(key));
-            let ours =
-                object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
+            let ours = &*key.kind != "Job"
+                && object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
             if !wanted && ours {
                 let owner = world.state.owners.get(key).and_then(|owner| world.state.apps.get(owner));
                 let why = owner.map(|app| (&app.key, app.objects.get(key), &app.verdicts));

@@ -10,11 +10,12 @@ use pintle_core::engine::event::{
     Child, Event, Found, FoundApp, Now, Rebuilt, RefKey, Request, RollbackRequest, SyncRequest,
 };
 use pintle_core::engine::record::{
-    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, OperationRecord, Place, Records, RefRecord,
-    RenderRecord, Write,
+    AppRecord, ApplyWay, DesiredEntry, HistoryRecord, HookEntry, InventoryRecord, ObjectOptions,
+    OperationRecord, Place, Records, RefRecord, RenderRecord, Write,
 };
 use pintle_core::engine::{self, Mode, Settings, State};
 use pintle_core::fields::OwnedSet;
+use pintle_core::hook::{Hook, Phase, Removal, When};
 use pintle_core::identity::{self, Marks};
 use pintle_core::plan::PruneLimits;
 use pintle_core::{adopt, fields};
@@ -65,6 +66,12 @@ pub struct World {
     pub automated: bool,
     /// Application two is a child in the render of one.
     pub nested: bool,
+    /// Application one has hooks.
+    pub hooked: bool,
+    /// Jobs that run: when they end, which, with which UID, and whether well.
+    pub jobs: Vec<(Duration, ObjectKey, String, bool)>,
+    /// Hooks that completed, by operation.
+    pub completed: BTreeSet<(u64, ObjectKey)>,
     /// A rollback ends only with `resume`.
     pub until_resume: bool,
     /// ApplySet parents in the cluster.
@@ -86,7 +93,7 @@ fn settings() -> Settings {
         agent_namespace: NAMESPACE.into(),
         poll_interval: Duration::from_mins(3),
         poll_jitter: Duration::from_secs(30),
-        prune: PruneLimits { max_share: 1.0, max_small: 1_000 },
+        prune: PruneLimits { max_share: 1.0, max_small: 1_000, max_per_hour: 100_000 },
     }
 }
 
@@ -96,6 +103,7 @@ impl World {
         let automated = rng.chance(90);
         let nested = rng.chance(40);
         let until_resume = rng.chance(30);
+        let hooked = rng.chance(40);
         let mut world = Self {
             rng,
             mono: Duration::ZERO,
@@ -114,6 +122,9 @@ impl World {
             automated,
             nested,
             until_resume,
+            hooked,
+            jobs: Vec::new(),
+            completed: BTreeSet::new(),
             parents: BTreeMap::new(),
             ever_wanted: BTreeSet::new(),
             reverts: 0,
@@ -293,7 +304,16 @@ impl World {
     /// Carries out the next effect or timer, whichever is first. Returns false when nothing is left before `until`.
     pub fn advance(&mut self, until: Duration) -> bool {
         let next = self.queue.iter().map(|(at, sequence, _)| (*at, *sequence)).min();
+        let job = self.jobs.iter().map(|(at, ..)| *at).min();
         let timer = engine::next_due(&self.state);
+        if let Some(at) = job.filter(|at| *at <= until)
+            && next.is_none_or(|(next, _)| at <= next)
+            && timer.is_none_or(|timer| at <= timer)
+        {
+            self.mono = self.mono.max(at);
+            self.end_jobs();
+            return true;
+        }
         match (next, timer) {
             (Some((at, sequence)), timer) if at <= until && timer.is_none_or(|timer| at <= timer) => {
                 self.mono = self.mono.max(at);
@@ -324,7 +344,7 @@ impl World {
             }
             match change {
                 Change::Seen(object) => self.event(Event::Seen(Box::new(object))),
-                Change::Left => self.event(Event::Left(key)),
+                Change::Left(last) => self.event(Event::Left(key, Some(Arc::new(last)))),
             }
         }
     }
@@ -447,6 +467,17 @@ impl World {
                 let result = self.apply(&app, &apply);
                 self.answer(heard, Event::Reverted { app, key: apply.key, before, result });
             }
+            Effect::Check { app, op, apply } => {
+                let key = apply.key;
+                self.answer(heard, Event::StepChecked { app, op, key, result: Ok(()) });
+            }
+            Effect::RemoveHook { key, uid } => {
+                if self.api_up {
+                    crate::invariants::before_hook_goes(self, &key, &uid);
+                    let _ = self.cluster.delete(&key, &uid);
+                }
+                self.carry_out(Effect::Probe(key), heard);
+            }
             Effect::Delete { app, op, key, uid, .. } => {
                 crate::invariants::before_delete(self, &app, &key, &uid);
                 let result =
@@ -514,9 +545,50 @@ impl World {
             return Err(Problem::new(Reason::Internal, "the manifest is not in the store"));
         };
         let part_of = identity::applyset_id(NAMESPACE, app);
+        let mut payload = payload;
+        if let Some(hook) = &apply.hook {
+            payload.set_annotation(names::OPERATION_ANNOTATION, &hook.operation.to_string());
+            let live = self.cluster.objects.get(&apply.key);
+            let over = |live: &Object| {
+                hook.recreate || !matches!(pintle_core::hook::outcome(live), pintle_core::hook::Outcome::Running(_))
+            };
+            if live.is_some_and(|live| live.label(names::PART_OF_LABEL) == Some(&*part_of) && over(live)) {
+                self.cluster.remove(&apply.key);
+            }
+            crate::invariants::before_hook(self, &apply.key, hook.operation);
+        }
         let tracking_id = apply.key.tracking_id(&app.to_string());
         let asker = Asker { part_of: &part_of, tracking_id: &tracking_id, agent_id: AGENT };
-        self.cluster.apply(apply, &payload, &asker)
+        let applied = self.cluster.apply(apply, &payload, &asker)?;
+        if apply.hook.is_some() && applied.created {
+            let at = self.mono + Duration::from_millis(self.rng.between(100, 20_000));
+            let ok = self.rng.chance(85);
+            self.jobs.push((at, apply.key.clone(), applied.answer.uid().to_owned(), ok));
+        }
+        Ok(applied)
+    }
+
+    /// Jobs that end now; some have a TTL of nothing and are gone at once.
+    fn end_jobs(&mut self) {
+        let (due, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.jobs).into_iter().partition(|(at, ..)| *at <= self.mono);
+        self.jobs = rest;
+        for (_, key, uid, ok) in due {
+            let there = self.cluster.objects.get(&key).filter(|live| live.uid() == uid);
+            let Some(operation) = there.and_then(pintle_core::hook::operation_of) else { continue };
+            // Where a kill came before its start was on disk, nobody can know of a Job that is gone since.
+            let recorded = self.disk.inventory.values().any(|inventory| {
+                inventory.get(&key).is_some_and(|record| record.uid.as_deref() == Some(&*uid))
+            });
+            if ok && recorded {
+                self.completed.insert((operation, key.clone()));
+            }
+            self.cluster.end_job(&key, &uid, ok);
+            if self.rng.chance(20) {
+                self.cluster.remove(&key);
+            }
+        }
+        self.deliver_changes();
     }
 
     fn render(&mut self, app: &AppKey, at: Revision) -> RenderRecord {
@@ -534,20 +606,22 @@ impl World {
                 api_version: "v1".into(),
                 manifest,
                 wave: 0,
-                keep: false,
+                options: ObjectOptions::default(),
+                way: ApplyWay::Apply,
+                ignore: false,
                 adopt: false,
                 lenient: false,
                 ignore_health: false,
                 ignored: Vec::new(),
                 only_create: false,
-                ignore_extraneous: false,
                 fail_on_shared: false,
-                propagation: None,
                 origin: Origin { file: "a.yaml".into(), line: 1 },
             });
         }
-        let text = format!("{app} {at} {objects:?}");
+        let hooks = self.hooks(app, index);
+        let text = format!("{app} {at} {objects:?} {hooks:?}");
         RenderRecord {
+            hooks,
             id: Digest::of(text.as_bytes()),
             revision: at,
             objects,
@@ -555,6 +629,51 @@ impl World {
             warnings: Vec::new(),
             children: self.children(app),
         }
+    }
+
+    /// Hooks of application one: a migration before, a notification after, a word when it failed. The migration's
+    /// content changes with every third commit.
+    fn hooks(&mut self, app: &AppKey, commit: usize) -> Vec<HookEntry> {
+        if !self.hooked || *app != self.app_keys()[0] {
+            return Vec::new();
+        }
+        let part_of = identity::applyset_id(NAMESPACE, app);
+        let marks = Marks { app, agent_id: AGENT, part_of: &part_of };
+        let of = [
+            (Phase::PreSync, "migrate", Removal::BeforeHookCreation),
+            (Phase::PostSync, "notify", Removal::HookSucceeded),
+            (Phase::SyncFail, "sorry", Removal::BeforeHookCreation),
+        ];
+        let mut entries = Vec::new();
+        for (phase, name, removal) in of {
+            let key = ObjectKey::new("batch", "Job", "shop", name);
+            let value = json!({"apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": name, "namespace": "shop"}, "spec": {"version": commit / 3}});
+            let payload = identity::payload(Object::try_from(value).expect("an object"), &key, &marks);
+            let manifest = digest(&payload);
+            self.disk.manifests.insert(manifest, payload);
+            entries.push(HookEntry {
+                entry: DesiredEntry {
+                    key,
+                    api_version: "batch/v1".into(),
+                    manifest,
+                    wave: 0,
+                    options: ObjectOptions::default(),
+                    way: ApplyWay::Apply,
+                    ignore: false,
+                    adopt: false,
+                    lenient: false,
+                    ignore_health: false,
+                    ignored: Vec::new(),
+                    only_create: false,
+                    fail_on_shared: false,
+                    origin: Origin { file: "hooks.yaml".into(), line: 1 },
+                },
+                hook: Hook { phases: vec![(phase, When::Always)], removal: vec![removal] },
+                generated: false,
+            });
+        }
+        entries
     }
 
     fn write(&mut self, writes: Vec<Write>) -> Result<(), Problem> {
@@ -611,10 +730,9 @@ impl World {
                         Some(_) => pintle_core::engine::record::Adopted::Changed,
                         None => pintle_core::engine::record::Adopted::No,
                     },
-                    keep: false,
-                    ignore_extraneous: false,
+                    options: ObjectOptions::default(),
+                    hook: engine::hook_mark(object, key),
                     wave: 0,
-                    propagation: None,
                     deleting: false,
                 };
                 found.entry(app.clone()).or_default().inventory.insert(key.clone(), (record, set));

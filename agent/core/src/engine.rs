@@ -31,7 +31,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,6 +186,8 @@ pub struct State {
     pub last_ticket: u64,
     /// Number of the last operation.
     pub last_operation: u64,
+    /// Monotonic times of the deletions of the last hour, of all applications together.
+    pub deletions: VecDeque<Duration>,
     /// Nothing new is started.
     pub stopping: bool,
 }
@@ -216,7 +218,10 @@ pub struct InFlight {
 pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     let mut fx = Vec::new();
     // Conditions do not depend on a single object's state; computing them for each of 5,000 objects would.
-    let conditions_may_change = !matches!(event, Event::Seen(_) | Event::StepApplied { .. } | Event::Left(_));
+    let conditions_may_change = !matches!(
+        event,
+        Event::Seen(_) | Event::StepApplied { .. } | Event::StepChecked { .. } | Event::Left(..)
+    );
     match event {
         Event::Tick => {}
         Event::AppsLoaded { apps, held, problems } => {
@@ -231,7 +236,7 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::ClusterLost(problem) => world::cluster_lost(state, problem, now, &mut fx),
         Event::Rebuilt(result) => restore::rebuilt(state, result, now, &mut fx),
         Event::Seen(object) => objects::seen(state, *object, now, &mut fx),
-        Event::Left(key) => objects::left(state, &key, &mut fx),
+        Event::Left(key, last) => objects::left(state, &key, last.as_deref(), now, &mut fx),
         Event::WatchSynced { kind, present } => objects::watch_synced(state, &kind, &present, &mut fx),
         Event::WatchLost(kind, problem) => {
             state.watches.entry(kind).or_default().problem = Some(problem);
@@ -239,6 +244,9 @@ pub fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Probed(key, result) => objects::probed(state, &key, result, now, &mut fx),
         Event::Surveyed { app, op, result } => operation::surveyed(state, &app, op, result, now, &mut fx),
         Event::Begun { app, op, result } => operation::begun(state, &app, op, result, now, &mut fx),
+        Event::StepChecked { app, op, key, result } => {
+            operation::step_checked(state, &app, op, &key, result, now, &mut fx);
+        }
         Event::StepApplied { app, op, key, result } => {
             operation::step_applied(state, &app, op, &key, result, now, &mut fx);
         }
@@ -287,6 +295,7 @@ impl State {
             saved_sets: BTreeSet::new(),
             last_ticket: 0,
             last_operation: 0,
+            deletions: VecDeque::new(),
             stopping: false,
         }
     }
@@ -346,4 +355,4 @@ impl State {
 
 pub use drive::next_due;
 pub use operation::{make_plan, unknown_keys};
-pub use restore::restore;
+pub use restore::{hook_mark, restore};

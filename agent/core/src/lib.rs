@@ -6,6 +6,7 @@ pub mod diff;
 pub mod engine;
 pub mod fields;
 pub mod health;
+pub mod hook;
 pub mod identity;
 pub mod order;
 pub mod plan;

@@ -9,15 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pintle_model::application::PropagationPolicy;
-use pintle_model::{AppKey, Digest, Object, ObjectKey, Reason, names};
+use pintle_model::{AppKey, Digest, Object, ObjectKey, Reason};
 use serde::{Deserialize, Serialize};
 
-use crate::adopt::{self, Decision};
-use crate::engine::effect::{Apply, Expect};
-use crate::engine::record::{Adopted, DesiredEntry, InventoryRecord};
+use crate::adopt;
+use crate::engine::effect::Apply;
+use crate::engine::record::{DesiredEntry, HookEntry, InventoryRecord};
 use crate::fields::Verdict;
-use crate::order::{self, Tier};
+use crate::hook::{Phase, Removal};
+use crate::order;
 
+mod applies;
+mod prunes;
+mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -57,7 +61,7 @@ pub enum Relation {
 }
 
 /// What is asked of a plan.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Delete what is no longer wanted.
     pub prune: bool,
@@ -71,8 +75,37 @@ pub struct Options {
     pub allow_empty: bool,
     /// Take over what others own.
     pub adopt: bool,
+    /// Run hooks: not in a selective sync.
+    pub hooks: bool,
+    /// The application was never synced: Helm's install hooks run, its upgrade hooks do not.
+    pub first_sync: bool,
+    /// Delete only when everything that was applied is healthy (`PruneLast=true` on the application).
+    pub prune_last: bool,
+    /// A person approved deletions that want a word (Argo CD's annotation `deletion-approved`).
+    pub approved: bool,
+    /// How many deletions are left in this hour, of all applications together.
+    pub deletions_left: usize,
     /// Prune limits.
     pub limits: PruneLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            prune: false,
+            revert: false,
+            selection: BTreeSet::new(),
+            confirm: None,
+            allow_empty: false,
+            adopt: false,
+            hooks: true,
+            first_sync: false,
+            prune_last: false,
+            approved: false,
+            deletions_left: usize::MAX,
+            limits: PruneLimits::default(),
+        }
+    }
 }
 
 /// How much one plan may delete without a person's word.
@@ -82,11 +115,13 @@ pub struct PruneLimits {
     pub max_share: f64,
     /// Objects of a smaller inventory.
     pub max_small: usize,
+    /// Deletions in an hour, of all applications together.
+    pub max_per_hour: usize,
 }
 
 impl Default for PruneLimits {
     fn default() -> Self {
-        Self { max_share: 0.5, max_small: 5 }
+        Self { max_share: 0.5, max_small: 5, max_per_hour: 200 }
     }
 }
 
@@ -98,8 +133,16 @@ pub struct Input<'a> {
     pub agent: adopt::Agent<'a>,
     /// ApplySet id of the application.
     pub part_of: &'a str,
+    /// Operation that the plan is for; 0 for one that is only looked at. Names of generated hooks hang on it.
+    pub operation: u64,
     /// What is wanted.
     pub desired: &'a [DesiredEntry],
+    /// Hooks of the render.
+    pub hooks: &'a [HookEntry],
+    /// Hooks that succeeded in an earlier try of the same render: they are not run again.
+    pub hooks_done: &'a BTreeSet<HookDone>,
+    /// Short form of the commit, for generated names.
+    pub revision: String,
     /// The inventory.
     pub known: &'a dyn Fn(&ObjectKey) -> Option<Known<'a>>,
     /// Keys of the inventory.
@@ -116,6 +159,9 @@ pub struct Input<'a> {
     pub options: &'a Options,
 }
 
+/// A hook that succeeded: phase, what the render calls it, and its content.
+pub type HookDone = (Phase, ObjectKey, Digest);
+
 /// What is done to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Action {
@@ -129,6 +175,23 @@ pub enum Action {
     Adopt,
     /// It is deleted.
     Prune,
+    /// It is run, and its end awaited.
+    Hook,
+}
+
+/// What a step of a hook has beside its apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookStep {
+    /// Phase.
+    pub phase: Phase,
+    /// What the render calls it: without the generated part of its name.
+    pub wanted: ObjectKey,
+    /// Content.
+    pub manifest: Digest,
+    /// When its object goes.
+    pub removal: Vec<Removal>,
+    /// It was made before a restart and only has to be awaited.
+    pub awaited: bool,
 }
 
 /// One step.
@@ -146,11 +209,33 @@ pub struct Step {
     pub uid: Option<Arc<str>>,
     /// How dependents go with a deletion.
     pub propagation: PropagationPolicy,
+    /// Of a hook.
+    pub hook: Option<HookStep>,
+}
+
+/// The parts of an operation, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub enum Part {
+    /// Hooks before anything is applied.
+    PreSync,
+    /// Objects and hooks of the sync.
+    #[default]
+    Sync,
+    /// Deletions.
+    Prune,
+    /// Deletions that wait until everything applied is healthy.
+    PruneLast,
+    /// Hooks when everything is healthy.
+    PostSync,
+    /// Hooks when it failed; no part of the ordinary way.
+    SyncFail,
 }
 
 /// Steps that run side by side.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stage {
+    /// Part.
+    pub part: Part,
     /// Wave.
     pub wave: i32,
     /// Steps.
@@ -159,6 +244,8 @@ pub struct Stage {
     pub wait_healthy: bool,
     /// Wait for these CustomResourceDefinitions to be Established.
     pub wait_established: bool,
+    /// Wait for everything that the render wants to be healthy, whatever its wave.
+    pub wait_all: bool,
 }
 
 /// Something that the plan will not do.
@@ -175,10 +262,10 @@ pub struct Refusal {
 /// What an operation will do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// Applies, in order.
+    /// Stages in the order in which they run.
     pub stages: Vec<Stage>,
-    /// Deletions, in order, after the applies.
-    pub prunes: Vec<Stage>,
+    /// Stages that run when one of the others fails.
+    pub on_fail: Vec<Stage>,
     /// Refused, by a guard or because of another owner.
     pub refusals: Vec<Refusal>,
     /// Deletions that wait for the prune barrier, or for a watch, with the reason.
@@ -204,7 +291,7 @@ pub struct Plan {
 impl Plan {
     /// Number of steps.
     pub fn len(&self) -> usize {
-        self.stages.iter().chain(&self.prunes).map(|stage| stage.steps.len()).sum()
+        self.stages.iter().map(|stage| stage.steps.len()).sum()
     }
 
     /// Nothing to do to the cluster?
@@ -214,7 +301,24 @@ impl Plan {
 
     /// Every step, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.stages.iter().chain(&self.prunes).flat_map(|stage| &stage.steps)
+        self.stages.iter().flat_map(|stage| &stage.steps)
+    }
+
+    /// The step of an object, also one that runs when the others fail.
+    pub fn step(&self, key: &ObjectKey) -> Option<&Step> {
+        self.stages.iter().chain(&self.on_fail).flat_map(|stage| &stage.steps).find(|step| step.key == *key)
+    }
+
+    /// The stages of deletions.
+    pub fn prunes(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| matches!(stage.part, Part::Prune | Part::PruneLast))
+    }
+
+    /// The ways of an operation with several steps: (part, wave), each once. Its deadline grows with them.
+    pub fn ways(&self) -> usize {
+        let ways: BTreeSet<(Part, i32)> =
+            self.stages.iter().chain(&self.on_fail).map(|stage| (stage.part, stage.wave)).collect();
+        ways.len()
     }
 
     /// Digest of what it does, to tell after a crash whether it is still the same plan.
@@ -235,381 +339,30 @@ pub fn make(input: &Input<'_>) -> Plan {
     let mut steps = Vec::new();
     let waves = order::effective_waves(input.desired);
     for (entry, wave) in input.desired.iter().zip(waves) {
-        if !selected(input.options, &entry.key) {
+        if !is_selected(input.options, &entry.key) {
             continue;
         }
-        if let Some(step) = apply_step(input, entry, &mut plan) {
-            steps.push((wave, step));
+        if let Some(step) = applies::step_for(input, entry, &mut plan) {
+            steps.push((Part::Sync, wave, step));
         }
     }
-    plan.stages = stages(steps);
-    plan_prunes(input, &mut plan);
+    let mut on_fail = Vec::new();
+    if input.options.hooks && input.options.selection.is_empty() {
+        for (part, wave, step) in applies::hook_steps(input) {
+            if part == Part::SyncFail { on_fail.push((part, wave, step)) } else { steps.push((part, wave, step)) }
+        }
+    }
+    stages::before_hooks(&mut steps);
+    let deletions = prunes::plan(input, &mut plan);
+    let works = !steps.is_empty() || !deletions.is_empty();
+    plan.stages = stages::order(steps, deletions);
+    // Hooks alone are no reason for an operation that has nothing else to do and nobody asked for; see `is_empty`.
+    if works {
+        plan.on_fail = stages::order(on_fail, Vec::new());
+    }
     plan
 }
 
-fn selected(options: &Options, key: &ObjectKey) -> bool {
+fn is_selected(options: &Options, key: &ObjectKey) -> bool {
     options.selection.is_empty() || options.selection.contains(key)
-}
-
-fn apply_step(input: &Input<'_>, entry: &DesiredEntry, plan: &mut Plan) -> Option<Step> {
-    let key = &entry.key;
-    match (input.relation)(key) {
-        Relation::OwnedBy(other) => {
-            if entry.only_create {
-                plan.left_alone.push(key.clone());
-                return None;
-            }
-            if entry.fail_on_shared {
-                plan.refusals.push(Refusal {
-                    key: Some(key.clone()),
-                    reason: Reason::SharedResourceWarning,
-                    message: format!("{key} belongs to application {other}, and FailOnSharedResource is set"),
-                });
-            }
-            plan.shared.push((key.clone(), other));
-            return None;
-        }
-        Relation::LeftBy(other) => plan.take.push((key.clone(), other)),
-        Relation::None | Relation::WantedBy(_) => {}
-    }
-    let known = (input.known)(key);
-    if let Some(found) = input.found.get(key)
-        && known
-            .as_ref()
-            .is_none_or(|known| known.record.uid.is_none() || known.sighting == Sighting::Foreign)
-    {
-        return found_step(input, entry, found, plan);
-    }
-    match known {
-        Some(known) => known_step(input, entry, &known),
-        None => {
-            Some(step(entry, Action::Create, "it does not exist", Expect::Absent, Adopted::No, entry.adopt))
-        }
-    }
-}
-
-/// An object that exists and is not (or not with this UID) in the inventory.
-fn found_step(input: &Input<'_>, entry: &DesiredEntry, found: &Object, plan: &mut Plan) -> Option<Step> {
-    let key = &entry.key;
-    let uid: Arc<str> = found.uid().into();
-    let tracking_id = key.tracking_id(&input.app.to_string());
-    let take_over = entry.adopt || input.options.adopt;
-    match adopt::decide(Some(found), input.part_of, &tracking_id, &input.agent, take_over) {
-        Decision::Update(_) => {
-            plan.regained.push((key.clone(), uid.clone()));
-            let adopted = adopt::adopted_mark(found);
-            let reason = "it is ours; its record was lost or another application had it";
-            Some(step(entry, Action::Update, reason, Expect::Uid(uid), adopted, false))
-        }
-        Decision::Refuse(_) | Decision::Adopt(_) if entry.only_create => {
-            plan.left_alone.push(key.clone());
-            None
-        }
-        Decision::Refuse(mark) => {
-            plan.refusals.push(Refusal {
-                key: Some(key.clone()),
-                reason: Reason::OwnedByAnother,
-                message: adopt::refusal(key, &mark),
-            });
-            None
-        }
-        Decision::Adopt(_) | Decision::Create => {
-            let reason = "it exists and nobody owns it";
-            Some(step(entry, Action::Adopt, reason, Expect::Look, Adopted::No, take_over))
-        }
-    }
-}
-
-fn known_step(input: &Input<'_>, entry: &DesiredEntry, known: &Known<'_>) -> Option<Step> {
-    let record = known.record;
-    let changed = record.manifest != Some(entry.manifest);
-    let expect = |record: &InventoryRecord| record.uid.clone().map_or(Expect::Absent, Expect::Uid);
-    let update =
-        |action, reason| Some(step(entry, action, reason, expect(record), record.adopted, entry.adopt));
-    match &known.sighting {
-        Sighting::Gone if changed || input.options.revert => {
-            Some(step(entry, Action::Create, "it does not exist", Expect::Absent, Adopted::No, entry.adopt))
-        }
-        Sighting::Gone => None,
-        _ if changed && record.uid.is_none() => update(Action::Create, "it does not exist"),
-        _ if changed => update(Action::Update, "its manifest changed"),
-        Sighting::Present(Verdict::Drifted) if input.options.revert => {
-            update(Action::Revert, "somebody changed fields that git sets")
-        }
-        Sighting::Present(Verdict::Reown) if input.options.revert => {
-            update(Action::Revert, "another manager took fields that git sets")
-        }
-        _ => None,
-    }
-}
-
-fn step(
-    entry: &DesiredEntry,
-    action: Action,
-    reason: &str,
-    expect: Expect,
-    adopted: Adopted,
-    take_over: bool,
-) -> Step {
-    Step {
-        key: entry.key.clone(),
-        action,
-        reason: reason.to_owned(),
-        apply: Some(Apply {
-            key: entry.key.clone(),
-            manifest: entry.manifest,
-            expect,
-            adopted,
-            take_over,
-            lenient: entry.lenient,
-            ignored: entry.ignored.clone(),
-        }),
-        uid: None,
-        propagation: PropagationPolicy::Foreground,
-    }
-}
-
-/// Sorts steps into stages: wave, then tier; names within a stage in the total order.
-fn stages(mut steps: Vec<(i32, Step)>) -> Vec<Stage> {
-    steps.sort_by(|(wave_a, a), (wave_b, b)| (wave_a, tier_of(a), &a.key).cmp(&(wave_b, tier_of(b), &b.key)));
-    let several_waves = steps.first().map(|first| first.0) != steps.last().map(|last| last.0);
-    let mut stages: Vec<Stage> = Vec::new();
-    let mut current: Option<(i32, Tier)> = None;
-    for (wave, step) in steps {
-        let at = (wave, tier_of(&step));
-        if current != Some(at) {
-            if let (Some((last, _)), Some(stage)) = (current, stages.last_mut())
-                && last != wave
-            {
-                stage.wait_healthy = true;
-            }
-            stages.push(Stage { wave, wait_established: at.1 == Tier::Definitions, ..Stage::default() });
-            current = Some(at);
-        }
-        if let Some(stage) = stages.last_mut() {
-            stage.steps.push(step);
-        }
-    }
-    if several_waves && let Some(last) = stages.last_mut() {
-        last.wait_healthy = true;
-    }
-    stages
-}
-
-fn tier_of(step: &Step) -> Tier {
-    order::tier(&step.key.group, &step.key.kind)
-}
-
-fn plan_prunes(input: &Input<'_>, plan: &mut Plan) {
-    let wanted: BTreeSet<&ObjectKey> = input.desired.iter().map(|entry| &entry.key).collect();
-    let inventory = (input.inventory)();
-    let mut candidates = Vec::new();
-    for key in inventory.iter().filter(|key| !wanted.contains(key)) {
-        let Some(known) = (input.known)(key) else { continue };
-        if known.sighting == Sighting::Gone {
-            plan.forget.push(key.clone());
-            continue;
-        }
-        if let Relation::WantedBy(other) | Relation::OwnedBy(other) = (input.relation)(key) {
-            plan.hand_over.push((key.clone(), other));
-            continue;
-        }
-        if known.record.deleting || !selected(input.options, key) {
-            continue;
-        }
-        if known.record.keep || !input.options.prune {
-            plan.kept.push(key.clone());
-            continue;
-        }
-        if let Some(candidate) = candidate(input, key, &known, plan) {
-            candidates.push(candidate);
-        }
-    }
-    guard(input, inventory.len(), candidates, plan);
-}
-
-struct Candidate {
-    wave: i32,
-    key: ObjectKey,
-    uid: Arc<str>,
-    adopted: Adopted,
-    propagation: PropagationPolicy,
-}
-
-/// Is it proved ours, and may it be judged now?
-fn candidate(input: &Input<'_>, key: &ObjectKey, known: &Known<'_>, plan: &mut Plan) -> Option<Candidate> {
-    let defer = |plan: &mut Plan, why: &str| {
-        plan.deferred.push((key.clone(), why.to_owned()));
-        None
-    };
-    if input.incomplete.contains(&key.group) {
-        return defer(plan, &format!("the API group {} does not answer", key.group));
-    }
-    let Some(uid) = known.record.uid.clone() else {
-        return defer(plan, "its UID is not known yet");
-    };
-    match &known.sighting {
-        Sighting::Present(_) => {
-            if let Some(why) = &input.barrier {
-                return defer(plan, why);
-            }
-            Some(Candidate {
-                wave: known.record.wave,
-                key: key.clone(),
-                uid,
-                adopted: known.record.adopted,
-                propagation: known.record.propagation.unwrap_or(PropagationPolicy::Foreground),
-            })
-        }
-        Sighting::Foreign => {
-            plan.forget.push(key.clone());
-            None
-        }
-        Sighting::Unseen | Sighting::Gone => {
-            defer(plan, "it has not been seen since the agent began to watch")
-        }
-    }
-}
-
-/// The guards on deletions as a whole and one by one. What is refused can be confirmed with the token, except
-/// for an empty render (`allowEmpty` is the only way) and objects that are never deleted.
-fn guard(input: &Input<'_>, inventory: usize, candidates: Vec<Candidate>, plan: &mut Plan) {
-    if candidates.is_empty() {
-        return;
-    }
-    let refuse = |key: Option<&ObjectKey>, message: String| Refusal {
-        key: key.cloned(),
-        reason: Reason::PruneRefused,
-        message,
-    };
-    if input.desired.is_empty() && !input.options.allow_empty {
-        plan.refusals.push(refuse(
-            None,
-            format!(
-                "the render is empty; deleting all {} objects needs syncPolicy.automated.allowEmpty: true",
-                candidates.len()
-            ),
-        ));
-        return;
-    }
-    let token = token(input.app, &candidates);
-    let confirmed = input.options.confirm.as_deref() == Some(token.as_str());
-    if !confirmed && let Some(message) = too_many(&input.options.limits, inventory, candidates.len()) {
-        plan.refusals.push(refuse(None, message));
-        plan.token = Some(token);
-        return;
-    }
-    let mut steps = Vec::new();
-    for candidate in candidates {
-        if let Some(why) = never(&candidate.key, input.agent.namespace) {
-            plan.refusals
-                .push(refuse(Some(&candidate.key), format!("{} is never deleted: {why}", candidate.key)));
-        } else if !confirmed && let Some(why) = protected(&candidate) {
-            plan.refusals
-                .push(refuse(Some(&candidate.key), format!("{} is not deleted: {why}", candidate.key)));
-            plan.token = Some(token.clone());
-        } else {
-            steps.push(candidate);
-        }
-    }
-    plan.prunes = prune_stages(steps);
-}
-
-fn too_many(limits: &PruneLimits, inventory: usize, count: usize) -> Option<String> {
-    if inventory >= 10 {
-        let share = count as f64 / inventory as f64;
-        (share > limits.max_share).then(|| {
-            format!(
-                "{count} of {inventory} objects would be deleted, more than prune.maxShare ({:.0} %)",
-                limits.max_share * 100.0
-            )
-        })
-    } else {
-        (count > limits.max_small).then(|| {
-            format!(
-                "{count} of {inventory} objects would be deleted, more than prune.maxSmall ({})",
-                limits.max_small
-            )
-        })
-    }
-}
-
-/// What no word of anybody deletes: without these there is no cluster, or no agent that could put things right.
-fn never(key: &ObjectKey, agent_namespace: &str) -> Option<&'static str> {
-    if key.is("", "Namespace") {
-        if key.name.starts_with("kube-") || &*key.name == "default" {
-            return Some("it is a namespace of Kubernetes itself");
-        }
-        return (&*key.name == agent_namespace).then_some("it is the agent's own namespace");
-    }
-    let own_name = &*key.name == names::OWN_NAME || key.name.starts_with(names::OWN_PREFIX);
-    if !own_name {
-        return None;
-    }
-    if &*key.group == "rbac.authorization.k8s.io" && key.namespace.is_empty() {
-        return Some("the agent's own rights hang on it");
-    }
-    if &*key.namespace == agent_namespace {
-        return match (&*key.group, &*key.kind) {
-            ("rbac.authorization.k8s.io", _) | ("", "ServiceAccount") => {
-                Some("the agent's own rights hang on it")
-            }
-            ("", "ConfigMap") | ("coordination.k8s.io", "Lease") => {
-                Some("the agent keeps its own records in it")
-            }
-            _ => None,
-        };
-    }
-    None
-}
-
-fn protected(candidate: &Candidate) -> Option<&'static str> {
-    let key = &candidate.key;
-    if candidate.adopted == Adopted::Changed {
-        return Some("it existed before this application and was changed by it");
-    }
-    if key.is("", "Namespace") {
-        return Some("a namespace takes everything in it along");
-    }
-    if key.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-        return Some("a CustomResourceDefinition takes all its resources along");
-    }
-    if key.is("", "PersistentVolume") || key.is("", "PersistentVolumeClaim") {
-        return Some("it holds data");
-    }
-    None
-}
-
-/// Stages of deletions: waves and tiers in reverse, custom resources thus before their definitions and
-/// everything before its namespace.
-fn prune_stages(mut candidates: Vec<Candidate>) -> Vec<Stage> {
-    let at = |candidate: &Candidate| (candidate.wave, order::tier(&candidate.key.group, &candidate.key.kind));
-    candidates.sort_by(|a, b| at(b).cmp(&at(a)).then_with(|| b.key.cmp(&a.key)));
-    let mut stages: Vec<Stage> = Vec::new();
-    let mut current = None;
-    for candidate in candidates {
-        if current != Some(at(&candidate)) {
-            current = Some(at(&candidate));
-            stages.push(Stage { wave: candidate.wave, ..Stage::default() });
-        }
-        if let Some(stage) = stages.last_mut() {
-            stage.steps.push(Step {
-                key: candidate.key,
-                action: Action::Prune,
-                reason: "git no longer has it".to_owned(),
-                apply: None,
-                uid: Some(candidate.uid),
-                propagation: candidate.propagation,
-            });
-        }
-    }
-    stages
-}
-
-/// Digest of the deletions of a plan: the same deletions give the same token.
-fn token(app: &AppKey, candidates: &[Candidate]) -> String {
-    let mut text: Vec<String> = candidates.iter().map(|c| format!("{} {}", c.key.path(), c.uid)).collect();
-    text.sort();
-    text.push(app.to_string());
-    Digest::of(text.join("\n").as_bytes()).short(8)
 }

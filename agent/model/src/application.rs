@@ -15,8 +15,8 @@ use crate::names::DEFAULT_APP_NAMESPACE;
 
 pub use self::compare_options::{CompareOptions, parse_compare_options};
 pub use self::raw::RawApplication;
-pub use self::settings::{RollbackUntil, Settings, parse_settings};
-pub use self::sync_options::{FieldValidation, PropagationPolicy, SyncOptions, parse_sync_options};
+pub use self::settings::{DryRun, RollbackUntil, Settings, parse_settings};
+pub use self::sync_options::{Consent, FieldValidation, PropagationPolicy, SyncOptions, parse_sync_options};
 pub use self::validate::{Context, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, validate};
 
 mod compare_options;

@@ -42,6 +42,14 @@ pub const COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";
 pub const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 /// Argo CD's hook annotation.
 pub const HOOK: &str = "argocd.argoproj.io/hook";
+/// Argo CD's annotation that says when a hook's object goes.
+pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
+/// Helm's annotation that says when a hook's object goes.
+pub const HELM_HOOK_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
+/// Helm's order of hooks.
+pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
+/// Annotation on a hook's object: the operation that made it.
+pub const OPERATION_ANNOTATION: &str = "pintle.dev/operation";
 /// Helm's hook annotation.
 pub const HELM_HOOK: &str = "helm.sh/hook";
 /// Argo CD's annotation that leaves an object out of the application's health.
@@ -62,5 +70,11 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 pub const ADOPT: &str = "pintle.dev/adopt";
 /// Deadline of one wave.
 pub const SYNC_TIMEOUT: &str = "pintle.dev/sync-timeout";
+/// What is dry-run before a wave: `all`, `changed`, `none`.
+pub const DRY_RUN: &str = "pintle.dev/dry-run";
+/// Per-object setting: `IfNotPresent` makes the object when it is absent and never changes it, `Ignore` leaves it alone.
+pub const APPLY: &str = "pintle.dev/apply";
+/// Argo CD's annotation on an Application by which a person approves deletions that ask for a word.
+pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
 /// When a rollback ends by itself.
 pub const ROLLBACK_UNTIL: &str = "pintle.dev/rollback-until";

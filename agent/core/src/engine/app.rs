@@ -10,13 +10,13 @@ use pintle_model::{AppKey, Digest, Object, ObjectKey, Problem, Reason, Revision}
 
 use super::event::{Now, RefKey, SyncRequest};
 use super::record::{
-    AppRecord, DesiredEntry, HistoryRecord, InventoryRecord, ObjectResult, Phase, Pin, Place, RenderRecord,
-    Trigger,
+    AppRecord, DesiredEntry, HistoryRecord, HooksDone, InventoryRecord, ObjectResult, OperationRecord, Phase,
+    Pin, Place, RenderRecord, Trigger,
 };
 use super::{Cluster, State};
 use crate::fields::{OwnedSet, Verdict};
 use crate::health::Health;
-use crate::plan::Plan;
+use crate::plan::{Part, Plan, Stage};
 
 /// One application.
 #[derive(Debug)]
@@ -53,6 +53,10 @@ pub struct App {
     pub since: BTreeMap<&'static str, Timestamp>,
     /// Reverts and hand-overs since the last history entry, newest last, bounded.
     pub notes: VecDeque<String>,
+    /// Hooks that succeeded in tries of a render that has not succeeded as a whole.
+    pub hooks_done: Option<HooksDone>,
+    /// An operation that was under way when the agent ended: it goes on with the same id.
+    pub resume: Option<OperationRecord>,
     /// Something changed that may start or change an operation.
     pub dirty: bool,
     /// Record on disk, to write only what changed.
@@ -188,8 +192,16 @@ pub struct Operation {
     pub render: Arc<RenderRecord>,
     /// When it began.
     pub started: Timestamp,
-    /// Monotonic time at which it fails.
+    /// Monotonic time at which what it is at fails: survey, journal, or one (part, wave) of the plan.
     pub deadline: Duration,
+    /// Why it failed: its SyncFail hooks run now.
+    pub failing: Option<String>,
+    /// The (part, wave) whose deadline runs, and those that the server has checked.
+    pub way: Option<(Part, i32)>,
+    /// It goes on with an operation that a kill interrupted.
+    pub resumed: bool,
+    /// Checked by dry runs.
+    pub checked: BTreeSet<(Part, i32)>,
     /// The plan, once made.
     pub plan: Plan,
     /// Where it stands.
@@ -215,6 +227,13 @@ pub enum OpPhase {
         journal: u64,
         /// The parent is being written.
         parent: bool,
+    },
+    /// Dry runs of a wave are under way: these are not answered yet.
+    Checking {
+        /// Stage.
+        stage: usize,
+        /// Not answered yet.
+        pending: BTreeSet<ObjectKey>,
     },
     /// Applying a stage: these steps are under way.
     Applying {
@@ -259,6 +278,8 @@ impl App {
             verdicts: Verdicts::default(),
             since: BTreeMap::new(),
             notes: VecDeque::new(),
+            hooks_done: None,
+            resume: None,
             dirty: true,
             saved: None,
             reconciled_at: None,
@@ -317,9 +338,10 @@ impl App {
 
     /// Does the inventory hold what the render in force no longer has, and may it go?
     pub fn has_leftovers(&self) -> bool {
-        self.objects.iter().any(|(key, tracked)| {
-            !tracked.record.keep && !tracked.record.deleting && self.entry(key).is_none()
-        })
+        self.objects
+            .iter()
+            .filter(|(key, tracked)| tracked.record.hook.is_none() && self.entry(key).is_none())
+            .any(|(_, tracked)| !tracked.record.options.keep && !tracked.record.deleting)
     }
 
     /// Is it not known what it wants: neither a render nor a stored wanted set?
@@ -332,7 +354,7 @@ impl App {
     pub fn needs_entry(&self, key: &ObjectKey) -> bool {
         self.claims(key)
             || self.operation.as_ref().is_some_and(|op| {
-                op.plan.steps().any(|step| step.key == *key && step.action != crate::plan::Action::Prune)
+                op.plan.step(key).is_some_and(|step| step.action != crate::plan::Action::Prune)
             })
     }
 
@@ -359,6 +381,7 @@ impl App {
             satisfied: self.auto.satisfied,
             pin: self.holds.pin.clone(),
             last_history: self.last_history,
+            hooks_done: self.hooks_done.clone(),
         }
     }
 
@@ -395,10 +418,9 @@ impl Tracked {
                 set: None,
                 projection: None,
                 adopted: super::record::Adopted::No,
-                keep: entry.keep,
-                ignore_extraneous: entry.ignore_extraneous,
+                options: entry.options,
+                hook: None,
                 wave: entry.wave,
-                propagation: entry.propagation,
                 deleting: false,
             },
             set: None,
@@ -422,6 +444,11 @@ impl Operation {
     pub fn result(&mut self, key: &ObjectKey, code: super::record::ResultCode, message: impl Into<String>) {
         self.failed |= code == super::record::ResultCode::SyncFailed;
         self.results.push(ObjectResult { key: key.clone(), code, message: message.into() });
+    }
+
+    /// The stages that run now: the plan's, or those of its failure.
+    pub fn stages(&self) -> &[Stage] {
+        if self.failing.is_some() { &self.plan.on_fail } else { &self.plan.stages }
     }
 
     /// Argo CD's phase while it runs.

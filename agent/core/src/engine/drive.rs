@@ -131,6 +131,9 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
         return;
     }
     forget_gone(state, key, fx);
+    if !observing && resume(state, key, now, fx) {
+        return;
+    }
     let Some(app) = state.apps.get(key) else { return };
     let start = (!observing && wants_sync(app, now)).then(|| app.render().cloned()).flatten();
     let Some(app) = state.apps.get_mut(key) else { return };
@@ -140,16 +143,41 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     // A pinned render was put in force by a person who chose about pruning then.
     let prune = prune && app.holds.pin.is_none();
     let retry = app.auto.failed == Some(render.id);
-    let request = SyncRequest { by: "automated".to_owned(), prune, ..SyncRequest::default() };
+    let request = SyncRequest { by: operation::AUTOMATED.to_owned(), prune, ..SyncRequest::default() };
     // A retry is never a hidden selfHeal: without it, what somebody changed meanwhile stays as it is.
     let revert = !retry || app.heals();
     operation::start(
         state,
         key,
-        Start { trigger: Trigger::Automated, request, revert, render, pin: None },
+        Start { trigger: Trigger::Automated, request, revert, render, pin: None, resumes: false },
         now,
         fx,
     );
+}
+
+/// Goes on with the operation that a kill interrupted, whoever asked for it. One whose render is no longer in force is
+/// over: what it made is in the inventory, and what is in force now is planned.
+fn resume(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) -> bool {
+    let Some(app) = state.apps.get_mut(key) else { return false };
+    let Some(record) = app.resume.clone() else { return false };
+    let Some(render) = app.render().filter(|render| render.id == record.render).cloned() else {
+        if app.render().is_some() {
+            app.resume = None;
+            state.commit(vec![super::record::Write::Operation(key.clone(), None)], fx);
+        }
+        return false;
+    };
+    let request = SyncRequest {
+        by: record.trigger.who().to_owned(),
+        prune: record.prune,
+        selection: record.selection.clone(),
+        confirm: record.confirm.clone(),
+        render: None,
+    };
+    let pin = app.holds.pin.clone().filter(|_| matches!(record.trigger, Trigger::Rollback(..)));
+    let start = Start { trigger: record.trigger, request, revert: true, render, pin, resumes: true };
+    operation::start(state, key, start, now, fx);
+    true
 }
 
 /// What is gone and no longer wanted by anything needs no entry: it vanished while a pin or an older commit still

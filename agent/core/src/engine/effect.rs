@@ -7,7 +7,7 @@ use pintle_model::application::Application;
 use pintle_model::{AppKey, Digest, GroupKind, Object, ObjectKey, Problem, Revision};
 
 use super::event::RefKey;
-use super::record::{Adopted, Pin, Write};
+use super::record::{Adopted, ApplyWay, Pin, Write};
 use crate::diff::Difference;
 use crate::fields::OwnedSet;
 
@@ -40,6 +40,20 @@ pub struct Apply {
     pub lenient: bool,
     /// Ignored fields: released if we own them, then left out.
     pub ignored: Vec<String>,
+    /// Applied, replaced or made anew.
+    pub way: ApplyWay,
+    /// Of a hook.
+    pub hook: Option<HookApply>,
+}
+
+/// What the apply of a hook has beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HookApply {
+    /// Operation, for the mark on its object.
+    pub operation: u64,
+    /// An object of its name from an earlier operation goes first. One that has ended goes in any case: it cannot run
+    /// again.
+    pub recreate: bool,
 }
 
 /// The ApplySet parent of an application.
@@ -196,6 +210,22 @@ pub enum Effect {
         op: u64,
         /// The parent, as it must be before the first create.
         parent: Parent,
+    },
+    /// Dry-run the apply of one object of an operation.
+    Check {
+        /// Application.
+        app: AppKey,
+        /// Operation.
+        op: u64,
+        /// What.
+        apply: Apply,
+    },
+    /// Delete the object of a hook, by its delete policy. Answered by `Probed`.
+    RemoveHook {
+        /// Object.
+        key: ObjectKey,
+        /// Precondition.
+        uid: Arc<str>,
     },
     /// Apply one object of an operation.
     Apply {

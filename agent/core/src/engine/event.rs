@@ -179,8 +179,8 @@ pub enum Event {
     Rebuilt(Result<BTreeMap<AppKey, Rebuilt>, Problem>),
     /// A watch delivered an object.
     Seen(Box<Object>),
-    /// An object left a watch: deleted, or no longer carrying our label.
-    Left(ObjectKey),
+    /// An object left a watch: deleted, or no longer carrying our label; with its last state, where the watch told it.
+    Left(ObjectKey, Option<Arc<Object>>),
     /// A watch listed everything: what is not in the list left meanwhile.
     WatchSynced {
         /// Kind.
@@ -208,6 +208,17 @@ pub enum Event {
         /// Operation.
         op: u64,
         /// Disk full, API down.
+        result: Result<(), Problem>,
+    },
+    /// The dry run of one step ended.
+    StepChecked {
+        /// Application.
+        app: AppKey,
+        /// Operation.
+        op: u64,
+        /// Object.
+        key: ObjectKey,
+        /// What the server says.
         result: Result<(), Problem>,
     },
     /// One step of an operation ended.

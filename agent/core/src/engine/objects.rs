@@ -24,7 +24,18 @@ pub(super) fn seen(state: &mut State, object: Object, now: Now, fx: &mut Vec<Eff
 }
 
 /// An object left its watch: gone, or without our label. Only a look decides.
-pub(super) fn left(state: &mut State, key: &ObjectKey, fx: &mut Vec<Effect>) {
+pub(super) fn left(
+    state: &mut State,
+    key: &ObjectKey,
+    last: Option<&Object>,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
+    let Some(owner) = state.owners.get(key).cloned() else { return };
+    // A Job with a short TTL may be gone before anybody looks: its last state counts as seen.
+    if let Some(last) = last {
+        operation::hook_seen(state, &owner, key, last, now, fx);
+    }
     if state.owners.contains_key(key) {
         fx.push(Effect::Probe(key.clone()));
     }
@@ -74,6 +85,9 @@ pub(super) fn probed(
 
 /// An object is certainly not there: 404.
 fn gone(state: &mut State, owner: &AppKey, key: &ObjectKey, now: Now, fx: &mut Vec<Effect>) {
+    if operation::hook_vanished(state, owner, key, now, fx) {
+        return;
+    }
     let Some(app) = state.apps.get_mut(owner) else { return };
     let claimed = app.needs_entry(key);
     app.dirty = true;
@@ -132,6 +146,10 @@ fn sight(state: &mut State, key: &ObjectKey, object: Arc<Object>, now: Now, fx: 
     }
     if before != after {
         operation::recheck(state, &owner, key, now, fx);
+    }
+    if operation::hook_seen(state, &owner, key, &object, now, fx) {
+        state.drifted.remove(key);
+        return;
     }
     if verdict != Verdict::Same {
         heal(state, &owner, key, Some(object), now, fx);
@@ -229,7 +247,13 @@ fn heal(
     let heals = app.heals();
     let entry = app.entry(key).cloned();
     let Some(tracked) = app.objects.get_mut(key) else { return };
-    let Some(entry) = entry.filter(|entry| allowed && tracked.record.manifest == Some(entry.manifest)) else {
+    // What only has to be there is made anew when it is gone, and otherwise nobody's to put back.
+    let may = |entry: &super::record::DesiredEntry| {
+        let applied = tracked.record.manifest == Some(entry.manifest);
+        let leave = entry.ignore || entry.only_create && tracked.live != Live::Gone;
+        !leave && (applied || entry.only_create)
+    };
+    let Some(entry) = entry.filter(|entry| allowed && may(entry)) else {
         if !heals && !observing && !tracked.heal.told && object.is_some() {
             tracked.heal.told = true;
             fx.push(Effect::Report(Report::DriftSeen { app: owner.clone(), key: key.clone(), object }));
@@ -273,6 +297,8 @@ fn heal(
             take_over: entry.adopt,
             lenient: entry.lenient,
             ignored: entry.ignored.clone(),
+            way: entry.way,
+            hook: None,
         },
         before: object,
     });
@@ -285,7 +311,8 @@ pub(super) fn heal_due(state: &State, key: &ObjectKey) -> Option<Duration> {
     let tracked = app.objects.get(key)?;
     let entry = app.entry(key)?;
     let due = tracked.heal.in_flight.is_none()
-        && tracked.record.manifest == Some(entry.manifest)
+        && (tracked.record.manifest == Some(entry.manifest) || entry.only_create && tracked.live == Live::Gone)
+        && !entry.ignore
         && may_heal(state, owner, key);
     if due { tracked.heal.not_before } else { None }
 }
@@ -296,10 +323,8 @@ fn may_heal(state: &State, owner: &AppKey, key: &ObjectKey) -> bool {
     let in_operation = app.operation.as_ref().is_some_and(|op| match &op.phase {
         // The plan is being made or journalled and may create it: two creates must not meet.
         OpPhase::Surveying | OpPhase::Beginning { .. } => is_gone,
-        OpPhase::Applying { stage, pending } => {
-            let later = op.plan.stages.iter().skip(stage + 1).flat_map(|stage| &stage.steps);
-            pending.contains(key) || later.into_iter().any(|step| step.key == *key)
-        }
+        OpPhase::Checking { stage, .. } => is_ahead(op, *stage, key),
+        OpPhase::Applying { stage, pending } => pending.contains(key) || is_ahead(op, stage + 1, key),
         OpPhase::Pruning { pending, .. } => pending.contains(key),
         OpPhase::Waiting { .. } => false,
     });
@@ -309,6 +334,11 @@ fn may_heal(state: &State, owner: &AppKey, key: &ObjectKey) -> bool {
         && state.settings.mode != Mode::Observe
         && state.cluster == Cluster::Ready
         && state.rebuild == Rebuild::NotNeeded
+}
+
+/// Will a stage of the operation from this one on apply the object?
+fn is_ahead(op: &super::app::Operation, stage: usize, key: &ObjectKey) -> bool {
+    op.stages().iter().skip(stage).flat_map(|stage| &stage.steps).any(|step| step.key == *key)
 }
 
 /// A revert was answered.
@@ -405,10 +435,8 @@ pub(super) fn note_applied(state: &mut State, owner: &AppKey, key: &ObjectKey, a
         record.adopted = Adopted::No;
     }
     if let Some(entry) = entry {
-        record.keep = entry.keep;
-        record.ignore_extraneous = entry.ignore_extraneous;
+        record.options = entry.options;
         record.wave = entry.wave;
-        record.propagation = entry.propagation;
     }
     tracked.unsaved |= *record != old;
     tracked.set = set.map(|(_, set)| set);

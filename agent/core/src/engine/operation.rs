@@ -1,19 +1,30 @@
-//! The operation region: survey, plan, journal, stages, waits, deletions, end.
+//! The operation region: survey, plan, journal; its stages are in `run`, hooks in `hooks`, its end in `finish`.
+
+mod finish;
+mod hooks;
+mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, limits};
+use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, limits, names};
 
 use super::app::{App, Live, OpPhase, Operation, Tracked, Verdicts, after};
 use super::effect::{Effect, Parent, Report};
-use super::event::{Applied, Found, Now, SyncRequest};
-use super::record::{HistoryRecord, OperationRecord, Phase, Pin, RenderRecord, ResultCode, Trigger, Write};
-use super::{State, intake, objects, world};
-use crate::health::Status;
+use super::event::{Found, Now, SyncRequest};
+use super::record::{HookMark, OperationRecord, Phase, Pin, RenderRecord, Trigger, Write};
+use super::{State, world};
 use crate::plan::{self, Action, Known, Options, Plan, Sighting};
-use crate::{adopt, identity, order};
+use crate::{adopt, identity};
+
+pub(super) use hooks::{seen as hook_seen, vanished as hook_vanished};
+pub(super) use run::{drive, recheck, step_applied, step_checked, step_deleted};
+
+/// Deletions are counted over this time.
+const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
+
+/// Who asks when nobody does.
+pub(super) const AUTOMATED: &str = "automated";
 
 /// What starts an operation.
 pub(super) struct Start {
@@ -22,14 +33,29 @@ pub(super) struct Start {
     pub revert: bool,
     pub render: Arc<RenderRecord>,
     pub pin: Option<Pin>,
+    /// It goes on with an operation that a kill interrupted.
+    pub resumes: bool,
 }
 
 /// Starts an operation; the caller has checked that none runs. Returns its id.
 pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx: &mut Vec<Effect>) -> u64 {
-    state.last_operation += 1;
-    let id = state.last_operation;
+    // An operation that a kill interrupted goes on under its id: its hooks carry it.
+    let resumed = state.apps.get_mut(key).and_then(|app| app.resume.take());
+    let resumed = resumed.filter(|record| record.render == start.render.id && start.resumes);
+    let id = match &resumed {
+        Some(record) => record.id,
+        None => {
+            state.last_operation += 1;
+            state.last_operation
+        }
+    };
     let Some(app) = state.apps.get_mut(key) else { return id };
     app.dirty = false;
+    // A person's word runs every hook again; a retry and a restart do not.
+    let again = app.hooks_done.as_ref().is_some_and(|done| done.render == start.render.id);
+    if !again || (start.trigger != Trigger::Automated && resumed.is_none()) {
+        app.hooks_done = None;
+    }
     let timeout =
         app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
     app.operation = Some(Operation {
@@ -45,6 +71,10 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
         phase: OpPhase::Surveying,
         results: Vec::new(),
         failed: false,
+        failing: None,
+        way: None,
+        checked: BTreeSet::new(),
+        resumed: resumed.is_some(),
         pin: start.pin,
         terminating: None,
     });
@@ -81,6 +111,8 @@ pub fn make_plan(
     found: &BTreeMap<ObjectKey, Arc<Object>>,
 ) -> Plan {
     let spec = app.spec.as_deref();
+    let no_hooks = BTreeSet::new();
+    let done = app.hooks_done.as_ref().filter(|done| done.render == render.id).map(|done| &done.hooks);
     let options = Options {
         prune: request.prune,
         revert,
@@ -88,6 +120,12 @@ pub fn make_plan(
         confirm: request.confirm.clone(),
         allow_empty: spec.and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.allow_empty),
         adopt: spec.is_some_and(|spec| spec.settings.adopt),
+        // Planned again only for deletions that had to wait, a satisfied render runs no hooks.
+        hooks: request.selection.is_empty() && (request.by != AUTOMATED || app.auto.satisfied != Some(render.id)),
+        first_sync: app.synced.is_none() && app.objects.values().all(|tracked| tracked.record.uid.is_none()),
+        prune_last: spec.is_some_and(|spec| spec.sync_options.prune_last == Some(true)),
+        approved: app.raw.pointer("/metadata/annotations").is_some_and(|map| !map[names::DELETION_APPROVED].is_null()),
+        deletions_left: state.settings.prune.max_per_hour.saturating_sub(state.deletions.len()),
         limits: state.settings.prune,
     };
     let part_of = identity::applyset_id(&state.settings.agent_namespace, &app.key);
@@ -95,7 +133,11 @@ pub fn make_plan(
         app: &app.key,
         agent: adopt::Agent { id: &state.settings.agent_id, namespace: &state.settings.agent_namespace },
         part_of: &part_of,
+        operation: app.operation.as_ref().map_or(0, |operation| operation.id),
         desired: &render.objects,
+        hooks: &render.hooks,
+        hooks_done: done.unwrap_or(&no_hooks),
+        revision: render.revision.short(),
         known: &|key| app.objects.get(key).map(known),
         inventory: &|| app.objects.keys().cloned().collect(),
         found,
@@ -124,16 +166,22 @@ pub(super) fn surveyed(
     now: Now,
     fx: &mut Vec<Effect>,
 ) {
-    let Some(app) = state.apps.get(key).filter(|app| is_current(app, op)) else { return };
-    let Some(operation) = &app.operation else { return };
+    if !state.apps.get(key).is_some_and(|app| is_current(app, op)) {
+        return;
+    }
     let found = match result {
         Ok(found) => found.into_iter().map(|found| (found.key, found.object)).collect(),
         Err(problem) => {
             let message = format!("cannot look at the cluster: {}", problem.message);
-            finish(state, key, Phase::Error, message, now, fx);
+            finish::finish(state, key, Phase::Error, message, now, fx);
             return;
         }
     };
+    while state.deletions.front().is_some_and(|at| *at + HOUR <= now.mono) {
+        state.deletions.pop_front();
+    }
+    let Some(app) = state.apps.get(key) else { return };
+    let Some(operation) = &app.operation else { return };
     let plan = make_plan(state, app, &operation.render, &operation.request, operation.revert, &found);
     let shared_fails = plan.refusals.iter().any(|refusal| refusal.reason == Reason::SharedResourceWarning);
     let verdicts = Verdicts {
@@ -154,10 +202,6 @@ pub(super) fn surveyed(
     app.verdicts = verdicts;
     app.reconciled_at = Some(now.wall);
     let Some(operation) = app.operation.as_mut() else { return };
-    let timeout =
-        app.spec.as_ref().map_or(limits::SYNC_TIMEOUT_SECS, |spec| spec.settings.sync_timeout.as_secs());
-    let waves: BTreeSet<i32> = plan.stages.iter().map(|stage| stage.wave).collect();
-    operation.deadline = after(now, timeout.saturating_mul(waves.len().max(1) as u64));
     operation.plan = plan;
     let blocking = refused_applies(operation);
     if shared_fails || (operation.plan.is_empty() && !blocking.is_empty()) {
@@ -166,14 +210,14 @@ pub(super) fn surveyed(
         if !writes.is_empty() {
             state.commit(writes, fx);
         }
-        finish(state, key, Phase::Failed, message, now, fx);
+        finish::finish(state, key, Phase::Failed, message, now, fx);
         return;
     }
     if operation.plan.is_empty() {
         if !writes.is_empty() {
             state.commit(writes, fx);
         }
-        finish_empty(state, key, now, fx);
+        finish::finish_empty(state, key, now, fx);
         return;
     }
     writes.extend(reserve(state, key));
@@ -210,6 +254,8 @@ fn journal(operation: &Operation) -> OperationRecord {
         revision: operation.render.revision,
         plan: operation.plan.digest(),
         prune: operation.request.prune,
+        selection: operation.request.selection.clone(),
+        confirm: operation.request.confirm.clone(),
         started: operation.started,
     }
 }
@@ -248,17 +294,40 @@ fn settle(state: &mut State, key: &AppKey, plan: &Plan) -> Vec<Write> {
     writes
 }
 
-/// Entries without UID for everything that the plan may create: the inventory is a superset of what exists.
+/// Entries without UID for everything that the plan may create, hooks included: the inventory is a superset of what
+/// exists.
 fn reserve(state: &mut State, key: &AppKey) -> Vec<Write> {
     let Some(app) = state.apps.get(key) else { return Vec::new() };
     let Some(operation) = &app.operation else { return Vec::new() };
-    let missing: Vec<(ObjectKey, Tracked)> = operation
-        .plan
-        .steps()
-        .filter(|step| step.action != Action::Prune && !app.objects.contains_key(&step.key))
-        .filter_map(|step| super::app::entry_of(&operation.render, &step.key))
-        .map(|entry| (entry.key.clone(), Tracked::reserved(entry)))
-        .collect();
+    let mut missing: Vec<(ObjectKey, Tracked)> = Vec::new();
+    let all = operation.plan.stages.iter().chain(&operation.plan.on_fail).flat_map(|stage| &stage.steps);
+    for step in all.filter(|step| step.action != Action::Prune) {
+        let known = app.objects.get(&step.key);
+        if let Some(hook) = &step.hook {
+            if hook.awaited {
+                continue;
+            }
+            let Some(entry) = operation.render.hooks.iter().find(|entry| entry.entry.key == hook.wanted) else {
+                continue;
+            };
+            let mut tracked = known.cloned().unwrap_or_else(|| Tracked::reserved(&entry.entry));
+            let mark = HookMark {
+                // Of the object that is there: 0 until the new one is.
+                operation: tracked.record.hook.as_ref().map_or(0, |mark| mark.operation),
+                phase: hook.phase,
+                wanted: hook.wanted.clone(),
+                manifest: hook.manifest,
+                removal: hook.removal.clone(),
+                outcome: tracked.record.hook.as_ref().and_then(|mark| mark.outcome.clone()),
+            };
+            tracked.record.hook = Some(mark);
+            missing.push((step.key.clone(), tracked));
+        } else if known.is_none()
+            && let Some(entry) = super::app::entry_of(&operation.render, &step.key)
+        {
+            missing.push((step.key.clone(), Tracked::reserved(entry)));
+        }
+    }
     let mut writes = Vec::with_capacity(missing.len());
     for (object, mut tracked) in missing {
         tracked.unsaved = false;
@@ -301,9 +370,9 @@ pub(super) fn begun(
         return;
     }
     match result {
-        Ok(()) => apply_stage(state, key, 0, now, fx),
+        Ok(()) => run::stage(state, key, 0, now, fx),
         Err(problem) => {
-            finish(state, key, Phase::Error, format!("cannot begin: {}", problem.message), now, fx);
+            finish::finish(state, key, Phase::Error, format!("cannot begin: {}", problem.message), now, fx);
         }
     }
 }
@@ -321,431 +390,6 @@ fn begin_when_journalled(state: &mut State, key: &AppKey, fx: &mut Vec<Effect>) 
         *sent = true;
         fx.push(Effect::Begin { app: key.clone(), op: operation.id, parent });
     }
-}
-
-/// Sends a stage's applies; an empty or missing stage goes on to the next.
-fn apply_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut Vec<Effect>) {
-    let Some(operation) = operation_mut(state, key) else { return };
-    if let Some(by) = operation.terminating.clone() {
-        finish(state, key, Phase::Failed, format!("terminated by {by}"), now, fx);
-        return;
-    }
-    let Some(current) = operation.plan.stages.get(stage) else {
-        prune_stage(state, key, 0, now, fx);
-        return;
-    };
-    let applies: Vec<_> = current.steps.iter().filter_map(|step| step.apply.clone()).collect();
-    operation.phase =
-        OpPhase::Applying { stage, pending: applies.iter().map(|apply| apply.key.clone()).collect() };
-    let op = operation.id;
-    fx.extend(applies.into_iter().map(|apply| Effect::Apply { app: key.clone(), op, apply }));
-}
-
-pub(super) fn step_applied(
-    state: &mut State,
-    key: &AppKey,
-    op: u64,
-    object: &ObjectKey,
-    result: Result<Applied, Problem>,
-    now: Now,
-    fx: &mut Vec<Effect>,
-) {
-    if let Ok(applied) = &result {
-        objects::note_applied(state, key, object, applied);
-    }
-    let Some(app) = state.apps.get_mut(key) else { return };
-    let Some(operation) = app.operation.as_mut().filter(|operation| operation.id == op) else { return };
-    match &result {
-        Ok(applied) => operation.result(object, ResultCode::Synced, verb(operation, object, applied)),
-        Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, problem.message.clone());
-            if let Some(tracked) = app.objects.get_mut(object)
-                && (problem.reason == Reason::Conflict || tracked.record.uid.is_none())
-            {
-                // Another UID, or it vanished, or it may have been created although the answer was lost.
-                tracked.live = Live::Unseen;
-                fx.push(Effect::Probe(object.clone()));
-            }
-        }
-    }
-    let Some(operation) = operation_mut(state, key) else { return };
-    let OpPhase::Applying { stage, pending } = &mut operation.phase else { return };
-    pending.remove(object);
-    if !pending.is_empty() {
-        return;
-    }
-    let stage = *stage;
-    if operation.failed {
-        fail_with_results(state, key, now, fx);
-        return;
-    }
-    let waiting = to_wait_for(state, key, stage);
-    if waiting.is_empty() {
-        apply_stage(state, key, stage + 1, now, fx);
-    } else if let Some(operation) = operation_mut(state, key) {
-        operation.phase = OpPhase::Waiting { stage, waiting };
-    }
-}
-
-fn verb(operation: &Operation, object: &ObjectKey, applied: &Applied) -> &'static str {
-    if applied.adopted.is_some() {
-        return "adopted";
-    }
-    if applied.created {
-        return "created";
-    }
-    let action = operation.plan.steps().find(|step| step.key == *object).map(|step| step.action);
-    match action {
-        Some(Action::Revert) => "drift reverted",
-        _ => "configured",
-    }
-}
-
-/// What the stage has to wait for: Established definitions, or a healthy wave.
-fn to_wait_for(state: &State, key: &AppKey, stage: usize) -> BTreeSet<ObjectKey> {
-    let Some(app) = state.apps.get(key) else { return BTreeSet::new() };
-    let Some(operation) = &app.operation else { return BTreeSet::new() };
-    let Some(current) = operation.plan.stages.get(stage) else { return BTreeSet::new() };
-    let mut keys: BTreeSet<ObjectKey> = BTreeSet::new();
-    if current.wait_established {
-        keys.extend(current.steps.iter().map(|step| step.key.clone()));
-    }
-    if current.wait_healthy {
-        let waves = order::effective_waves(&operation.render.objects);
-        let of_wave = operation.render.objects.iter().zip(waves).filter(|(_, wave)| *wave == current.wave);
-        keys.extend(of_wave.filter(|(entry, _)| !entry.ignore_health).map(|(entry, _)| entry.key.clone()));
-    }
-    keys.into_iter().filter(|key| !is_done(app, key)).collect()
-}
-
-/// Healthy (for a CustomResourceDefinition: Established), or not ours to wait for.
-fn is_done(app: &App, key: &ObjectKey) -> bool {
-    match app.objects.get(key) {
-        Some(tracked) => tracked
-            .health()
-            .is_some_and(|health| matches!(health.status, Status::Healthy | Status::Suspended)),
-        None => true,
-    }
-}
-
-/// The health or existence of an object changed: is somebody waiting for it?
-pub(super) fn recheck(state: &mut State, key: &AppKey, object: &ObjectKey, now: Now, fx: &mut Vec<Effect>) {
-    let Some(app) = state.apps.get_mut(key) else { return };
-    let done = is_done(app, object);
-    let degraded = app
-        .objects
-        .get(object)
-        .and_then(Tracked::health)
-        .filter(|health| health.status == Status::Degraded)
-        .map(|health| health.message.clone());
-    let Some(operation) = app.operation.as_mut() else { return };
-    let OpPhase::Waiting { stage, waiting } = &mut operation.phase else { return };
-    if !waiting.contains(object) {
-        return;
-    }
-    if let Some(message) = degraded {
-        let message = format!("{object} is Degraded: {message}");
-        finish(state, key, Phase::Failed, message, now, fx);
-        return;
-    }
-    if done {
-        waiting.remove(object);
-        if waiting.is_empty() {
-            let next = *stage + 1;
-            apply_stage(state, key, next, now, fx);
-        }
-    }
-}
-
-fn prune_stage(state: &mut State, key: &AppKey, stage: usize, now: Now, fx: &mut Vec<Effect>) {
-    let Some(app) = state.apps.get(key) else { return };
-    // The world may have moved while the applies ran: what another application wants now is not deleted.
-    let wanted: BTreeSet<ObjectKey> = app
-        .operation
-        .iter()
-        .filter_map(|op| op.plan.prunes.get(stage))
-        .flat_map(|current| &current.steps)
-        .filter(|step| !matches!(world::relation(state, key, &step.key), plan::Relation::None))
-        .map(|step| step.key.clone())
-        .collect();
-    let Some(operation) = operation_mut(state, key) else { return };
-    let Some(current) = operation.plan.prunes.get(stage) else {
-        let message = summary(operation);
-        let phase = if operation.failed { Phase::Failed } else { Phase::Succeeded };
-        finish(state, key, phase, message, now, fx);
-        return;
-    };
-    let steps: Vec<(ObjectKey, Arc<str>, &'static str)> = current
-        .steps
-        .iter()
-        .filter(|step| !wanted.contains(&step.key))
-        .filter_map(|step| Some((step.key.clone(), step.uid.clone()?, step.propagation.as_str())))
-        .collect();
-    for object in &wanted {
-        operation.result(object, ResultCode::PruneSkipped, "another application wants it");
-    }
-    if steps.is_empty() {
-        prune_stage(state, key, stage + 1, now, fx);
-        return;
-    }
-    operation.phase =
-        OpPhase::Pruning { stage, pending: steps.iter().map(|(key, _, _)| key.clone()).collect() };
-    let op = operation.id;
-    fx.extend(steps.into_iter().map(|(object, uid, propagation)| Effect::Delete {
-        app: key.clone(),
-        op,
-        key: object,
-        uid,
-        propagation,
-    }));
-}
-
-pub(super) fn step_deleted(
-    state: &mut State,
-    key: &AppKey,
-    op: u64,
-    object: &ObjectKey,
-    result: Result<bool, Problem>,
-    now: Now,
-    fx: &mut Vec<Effect>,
-) {
-    let Some(app) = state.apps.get_mut(key) else { return };
-    if let Ok(gone) = &result
-        && let Some(tracked) = app.objects.get_mut(object)
-    {
-        tracked.record.deleting = true;
-        tracked.unsaved = true;
-        // Gone or not, only a 404 of a look shrinks the inventory.
-        if *gone {
-            fx.push(Effect::Probe(object.clone()));
-        }
-    }
-    let Some(operation) = app.operation.as_mut().filter(|operation| operation.id == op) else { return };
-    match result {
-        Ok(_) => operation.result(object, ResultCode::Pruned, "pruned"),
-        Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message));
-        }
-    }
-    let OpPhase::Pruning { stage, pending } = &mut operation.phase else { return };
-    pending.remove(object);
-    if pending.is_empty() {
-        let next = *stage + 1;
-        // Stop at the first stage with a failure: parents are not deleted before their children.
-        if operation.failed {
-            fail_with_results(state, key, now, fx);
-        } else {
-            prune_stage(state, key, next, now, fx);
-        }
-    }
-}
-
-fn fail_with_results(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
-    let Some(operation) = operation_mut(state, key) else { return };
-    let failed: Vec<String> = operation
-        .results
-        .iter()
-        .filter(|result| result.code == ResultCode::SyncFailed)
-        .map(|result| format!("{}: {}", result.key, result.message))
-        .collect();
-    let shown = failed.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
-    let more = if failed.len() > 5 { format!("; and {} more", failed.len() - 5) } else { String::new() };
-    let message = format!("{} of {} objects failed: {shown}{more}", failed.len(), operation.plan.len());
-    finish(state, key, Phase::Failed, message, now, fx);
-}
-
-fn summary(operation: &Operation) -> String {
-    let count = |code| operation.results.iter().filter(|result| result.code == code).count();
-    let mut text = format!("successfully synced ({} applied", count(ResultCode::Synced));
-    let pruned = count(ResultCode::Pruned);
-    if pruned > 0 {
-        text.push_str(&format!(", {pruned} pruned"));
-    }
-    let refused = operation.plan.refusals.len();
-    if refused > 0 {
-        text.push_str(&format!(", {refused} refused"));
-    }
-    if !operation.plan.deferred.is_empty() {
-        text.push_str(&format!(", {} deferred", operation.plan.deferred.len()));
-    }
-    text.push(')');
-    text
-}
-
-/// Ends what waits too long, naming what it waits for.
-pub(super) fn drive(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
-    begin_when_journalled(state, key, fx);
-    let Some(app) = state.apps.get(key) else { return };
-    let Some(operation) = &app.operation else { return };
-    if operation.terminating.is_some() && matches!(operation.phase, OpPhase::Waiting { .. }) {
-        let by = operation.terminating.clone().unwrap_or_default();
-        finish(state, key, Phase::Failed, format!("terminated by {by}"), now, fx);
-        return;
-    }
-    if operation.deadline > now.mono {
-        return;
-    }
-    let message = match &operation.phase {
-        OpPhase::Surveying => "the cluster did not say in time which objects exist".to_owned(),
-        OpPhase::Beginning { .. } => match &state.save_problem {
-            Some(problem) => format!("the journal could not be written in time: {}", problem.message),
-            None => "the journal could not be written in time".to_owned(),
-        },
-        OpPhase::Applying { pending, .. } => format!("no answer in time for {}", list(pending.iter())),
-        OpPhase::Pruning { pending, .. } => {
-            format!("no answer in time to the deletion of {}", list(pending.iter()))
-        }
-        OpPhase::Waiting { waiting, .. } => {
-            let each = waiting.iter().map(|key| {
-                let health = app.objects.get(key).and_then(Tracked::health);
-                health.map_or_else(
-                    || key.to_string(),
-                    |health| format!("{key} ({:?}: {})", health.status, health.message),
-                )
-            });
-            format!("not healthy in time: {}", each.take(10).collect::<Vec<_>>().join("; "))
-        }
-    };
-    finish(state, key, Phase::Failed, message, now, fx);
-}
-
-fn list<'a>(keys: impl Iterator<Item = &'a ObjectKey>) -> String {
-    let names: Vec<String> = keys.map(ToString::to_string).collect();
-    let shown = names.iter().take(10).cloned().collect::<Vec<_>>().join("; ");
-    if names.len() > 10 { format!("{shown}; and {} more", names.len() - 10) } else { shown }
-}
-
-/// There was nothing to do. An automated pass with an empty plan is no operation and leaves no history; a
-/// person's does.
-fn finish_empty(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
-    let Some(app) = state.apps.get_mut(key) else { return };
-    let Some(operation) = &app.operation else { return };
-    if operation.trigger != Trigger::Automated || operation.pin.is_some() {
-        let message = "nothing to do: the cluster is as git wants it".to_owned();
-        finish(state, key, Phase::Succeeded, message, now, fx);
-        return;
-    }
-    app.auto.satisfied = Some(operation.render.id);
-    app.auto.failed = None;
-    app.auto.failures = 0;
-    app.auto.next_try = None;
-    app.synced = Some(operation.render.revision);
-    app.operation = None;
-    intake::save_apps(state, fx);
-}
-
-/// Ends the operation: history, inventory and journal in one commit.
-fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: Now, fx: &mut Vec<Effect>) {
-    let Some(app) = state.apps.get_mut(key) else { return };
-    let Some(operation) = app.operation.take() else { return };
-    app.dirty = true;
-    let succeeded = phase == Phase::Succeeded;
-    let render = operation.render.id;
-    let begun = operation.phase != OpPhase::Surveying;
-    // What was handed to us while the operation ran is not applied yet: then automated sync is not satisfied.
-    let complete = operation.render.objects.iter().all(|entry| {
-        app.objects.get(&entry.key).is_none_or(|tracked| tracked.record.manifest == Some(entry.manifest))
-    });
-    if succeeded && complete && operation.request.selection.is_empty() {
-        app.auto.satisfied = Some(render);
-        app.synced = Some(operation.render.revision);
-    }
-    if succeeded {
-        app.auto.failed = None;
-        app.auto.failures = 0;
-        app.auto.next_try = None;
-    } else {
-        retry_later(app, render, now);
-    }
-    let mut writes = history(app, operation, phase, &message, now);
-    fx.push(Effect::Report(Report::OperationCompleted {
-        app: key.clone(),
-        revision: app
-            .last
-            .as_ref()
-            .map_or_else(|| pintle_model::Revision::from_bytes([0; 20]), |last| last.revision),
-        phase,
-        message,
-    }));
-    if begun {
-        writes.push(Write::Operation(key.clone(), None));
-    }
-    let record = app.record();
-    if app.saved.as_ref() != Some(&record) {
-        app.saved = Some(record.clone());
-        writes.push(Write::App(key.clone(), Some(record)));
-    }
-    writes.extend(objects::unsaved_writes(state, key));
-    if !writes.is_empty() {
-        writes.push(Write::Collect);
-        state.commit(writes, fx);
-    }
-}
-
-fn retry_later(app: &mut App, render: pintle_model::Digest, now: Now) {
-    if app.auto.failed != Some(render) {
-        app.auto.failures = 0;
-    }
-    let written = app.spec.as_ref().and_then(|spec| spec.retry.as_ref());
-    let wait = match written {
-        Some(retry) => crate::schedule::backoff(
-            retry.backoff_duration,
-            retry.backoff_factor,
-            retry.backoff_max_duration,
-            app.auto.failures,
-        ),
-        None => crate::schedule::backoff(
-            Duration::from_secs(limits::RETRY_BACKOFF_FIRST_SECS),
-            limits::RETRY_BACKOFF_FACTOR,
-            Duration::from_secs(limits::RETRY_BACKOFF_MAX_SECS),
-            app.auto.failures,
-        ),
-    };
-    app.auto.failed = Some(render);
-    app.auto.failures = app.auto.failures.saturating_add(1);
-    app.auto.next_try = Some(now.mono + wait);
-}
-
-/// The history entry. A retry that fails like the one before is folded into it, so that a fault of days leaves
-/// one entry and not thousands.
-fn history(app: &mut App, operation: Operation, phase: Phase, message: &str, now: Now) -> Vec<Write> {
-    let folded = app.last.as_ref().filter(|last| {
-        phase != Phase::Succeeded
-            && last.phase == phase
-            && last.render == operation.render.id
-            && last.message == message
-    });
-    let (id, retries) = match folded {
-        Some(last) => (last.id, last.retries + 1),
-        None => (app.last_history + 1, 0),
-    };
-    app.last_history = id;
-    let record = HistoryRecord {
-        id,
-        trigger: operation.trigger,
-        revision: operation.render.revision,
-        render: operation.render.id,
-        phase,
-        message: message.to_owned(),
-        started: operation.started,
-        finished: now.wall,
-        results: operation.results,
-        commit: operation.render.commit.clone(),
-        operation: operation.id,
-        retries,
-        notes: app.notes.drain(..).collect(),
-    };
-    app.last = Some(record.clone());
-    let limit = app.spec.as_ref().map_or(limits::HISTORY_DEFAULT, |spec| spec.history_limit) as u64;
-    if retries > 0 {
-        // The same failure once more: counted in memory, so that a fault of weeks does not wear the disk.
-        return Vec::new();
-    }
-    let mut writes = vec![Write::History(app.key.clone(), record)];
-    if limit > 0 && id > limit {
-        writes.push(Write::DropHistory(app.key.clone(), vec![id - limit]));
-    }
-    writes
 }
 
 fn is_current(app: &App, op: u64) -> bool {

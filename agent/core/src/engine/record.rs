@@ -2,15 +2,17 @@
 //!
 //! Growth rule: a record gains fields only as `Option` or with a serde default, so that an older record reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pintle_model::application::{Application, PropagationPolicy};
+use pintle_model::application::{Application, CompareOptions, Consent, PropagationPolicy, SyncOptions};
 use pintle_model::{AppKey, Digest, ObjectKey, Origin, Problem, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::fields::OwnedSet;
+use crate::hook::{self, Hook, Outcome, Removal};
+use crate::plan::HookDone;
 
 /// One object that a render wants: what the plan needs to know of it; the payload lies in the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,9 +26,15 @@ pub struct DesiredEntry {
     /// Sync wave; 0 unless annotated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wave: i32,
-    /// `Prune=false` on the object or its application.
+    /// What may be deleted, and how.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub options: ObjectOptions,
+    /// Applied, replaced, or made anew where it cannot be changed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub way: ApplyWay,
+    /// `pintle.dev/apply: Ignore`: neither applied nor deleted.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub keep: bool,
+    pub ignore: bool,
     /// May an object with another owner's mark be taken over?
     #[serde(default, skip_serializing_if = "is_false")]
     pub adopt: bool,
@@ -39,20 +47,99 @@ pub struct DesiredEntry {
     /// Ignored fields (JSON pointers) that the payload carries only when the object is created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// Made when it is absent and otherwise left as it is: `CreateNamespace=true` without metadata of its own.
+    /// Made when it is absent and otherwise left as it is: `pintle.dev/apply: IfNotPresent`, and `CreateNamespace=true`
+    /// without metadata of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub only_create: bool,
-    /// `IgnoreExtraneous`: once git no longer has it, the application is not OutOfSync for it.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub ignore_extraneous: bool,
     /// `FailOnSharedResource` on the object or its application.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fail_on_shared: bool,
-    /// `PrunePropagationPolicy` where it is not `foreground`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub propagation: Option<PropagationPolicy>,
     /// Where it stands in the source.
     pub origin: Origin,
+}
+
+/// What may be deleted, and how; kept with the inventory, since a deletion comes when git has let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectOptions {
+    /// `Prune=false`: kept when git lets go of it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub keep: bool,
+    /// `Prune=confirm`: deleted only with a person's word.
+    #[serde(skip_serializing_if = "is_false")]
+    pub confirm_prune: bool,
+    /// `PruneLast=true`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub prune_last: bool,
+    /// `Delete=false`: stays when its application is deleted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub stay: bool,
+    /// `Delete=confirm`: goes with its application only with a person's word.
+    #[serde(skip_serializing_if = "is_false")]
+    pub confirm_delete: bool,
+    /// `IgnoreExtraneous`: once git no longer has it, the application is not OutOfSync for it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ignore_extraneous: bool,
+    /// `PrunePropagationPolicy`, where one is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub propagation: Option<PropagationPolicy>,
+}
+
+impl ObjectOptions {
+    /// From sync and compare options, the object's laid over its application's.
+    pub fn new(sync: &SyncOptions, compare: CompareOptions) -> Self {
+        Self {
+            keep: sync.prune == Some(Consent::False),
+            confirm_prune: sync.prune == Some(Consent::Confirm),
+            prune_last: sync.prune_last == Some(true),
+            stay: sync.delete == Some(Consent::False),
+            confirm_delete: sync.delete == Some(Consent::Confirm),
+            ignore_extraneous: compare.ignore_extraneous,
+            propagation: sync.prune_propagation_policy,
+        }
+    }
+}
+
+/// How a manifest gets to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ApplyWay {
+    /// Server-side apply.
+    #[default]
+    Apply,
+    /// `Replace=true`: a PUT, then one server-side apply, so that the owned set stays exact.
+    Replace,
+    /// `Force=true`: deleted and made anew where an immutable field changed.
+    Recreate,
+}
+
+/// A hook of a render.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookEntry {
+    /// The object, as any other; the name of one with `generateName` is only its beginning.
+    pub entry: DesiredEntry,
+    /// When it runs and when it goes.
+    pub hook: Hook,
+    /// `generateName`: every operation makes one with a name of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub generated: bool,
+}
+
+/// What an inventory entry knows of a hook's object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookMark {
+    /// The operation that made it.
+    pub operation: u64,
+    /// Its phase.
+    pub phase: hook::Phase,
+    /// What the render calls it.
+    pub wanted: ObjectKey,
+    /// Its content.
+    pub manifest: Digest,
+    /// When its object goes.
+    pub removal: Vec<Removal>,
+    /// How it ended, once that was seen.
+    #[serde(default)]
+    pub outcome: Option<Outcome>,
 }
 
 /// A render: everything an application wants at one revision.
@@ -64,6 +151,9 @@ pub struct RenderRecord {
     pub revision: Revision,
     /// The objects, sorted by key, each key once.
     pub objects: Vec<DesiredEntry>,
+    /// Its hooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookEntry>,
     /// Commit subject and author, for history.
     #[serde(default)]
     pub commit: Option<CommitRecord>,
@@ -115,18 +205,15 @@ pub struct InventoryRecord {
     /// Was it there before us?
     #[serde(default)]
     pub adopted: Adopted,
-    /// `Prune=false` at the time of the last apply: kept when git lets go of it.
-    #[serde(default)]
-    pub keep: bool,
-    /// `IgnoreExtraneous` at the time of the last apply.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub ignore_extraneous: bool,
+    /// What may be deleted, and how, as it was at the last apply.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub options: ObjectOptions,
+    /// It is the object of a hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<HookMark>,
     /// Wave of the last apply, for the order of pruning.
     #[serde(default)]
     pub wave: i32,
-    /// `PrunePropagationPolicy` at the time of the last apply, where it was not `foreground`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub propagation: Option<PropagationPolicy>,
     /// A delete was accepted and is not yet confirmed.
     #[serde(default)]
     pub deleting: bool,
@@ -168,6 +255,12 @@ pub struct OperationRecord {
     pub plan: Digest,
     /// Was pruning asked for?
     pub prune: bool,
+    /// Only these objects; empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selection: Vec<ObjectKey>,
+    /// Token of a plan that a person confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
     /// When it began.
     pub started: Timestamp,
 }
@@ -317,6 +410,18 @@ pub struct AppRecord {
     /// Last history id given.
     #[serde(default)]
     pub last_history: u64,
+    /// Hooks that succeeded in tries of a render that has not succeeded as a whole, with that render.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks_done: Option<HooksDone>,
+}
+
+/// Hooks that succeeded, and are not run again by a retry or after a restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HooksDone {
+    /// Render that they belong to.
+    pub render: Digest,
+    /// Phase, what the render calls it, content.
+    pub hooks: BTreeSet<HookDone>,
 }
 
 /// A ref of a repository as it was last resolved.
@@ -378,6 +483,10 @@ pub enum Write {
 
 fn is_zero(value: &i32) -> bool {
     *value == 0
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn is_false(value: &bool) -> bool {

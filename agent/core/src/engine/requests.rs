@@ -112,7 +112,7 @@ fn sync(
         }));
     };
     let trigger = Trigger::Requested(request.by.clone());
-    let start = Start { trigger, request, revert: true, render, pin: None };
+    let start = Start { trigger, request, revert: true, render, pin: None, resumes: false };
     Ok(Answer::Started(operation::start(state, key, start, now, fx)))
 }
 
@@ -165,6 +165,7 @@ fn rollback(
         revert: true,
         render: request.render,
         pin,
+        resumes: false,
     };
     Ok(Answer::Started(operation::start(state, key, start, now, fx)))
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pintle_model::{AppKey, Problem};
+use pintle_model::{AppKey, Digest, Object, ObjectKey, Problem};
 
 use super::app::{App, Heal, Live, Tracked};
 use super::effect::Report;
 use super::event::{Now, Rebuilt};
-use super::record::{Place, Records, Write};
+use super::record::{HookMark, Place, Records, Write};
+use crate::hook;
+
 use super::{Effect, Rebuild, RefPhase, Settings, State, source, world};
 
 /// The state as the store knows it.
@@ -37,11 +39,13 @@ pub fn restore(settings: Settings, records: Records) -> State {
         app.synced = record.synced;
         app.last_history = record.last_history;
         app.last = last.remove(&key);
-        app.saved = Some(record);
-        if records.operations.contains_key(&key) {
+        app.hooks_done.clone_from(&record.hooks_done);
+        if let Some(operation) = records.operations.get(&key) {
             app.auto.satisfied = None;
-            app.note("the agent ended during an operation; its plan is made anew".to_owned());
+            app.resume = Some(operation.clone());
+            app.note("the agent ended during an operation; it goes on with a plan made anew".to_owned());
         }
+        app.saved = Some(record);
         state.apps.insert(key, app);
     }
     for (key, inventory) in records.inventory {
@@ -74,6 +78,24 @@ pub fn restore(settings: Settings, records: Records) -> State {
         state.refs.insert(reference, known);
     }
     state
+}
+
+/// The mark of a hook's object found in the cluster, for an inventory that is rebuilt: how it ended is told by the
+/// next look.
+pub fn hook_mark(object: &Object, key: &ObjectKey) -> Option<HookMark> {
+    let operation = hook::operation_of(object)?;
+    let (phase, removal) = match hook::role(object) {
+        Ok(hook::Role::Hook(found)) => (found.phases.first().map(|(phase, _)| *phase), found.removal),
+        _ => (None, Vec::new()),
+    };
+    Some(HookMark {
+        operation,
+        phase: phase.unwrap_or(hook::Phase::Sync),
+        wanted: key.clone(),
+        manifest: Digest::of(b""),
+        removal,
+        outcome: None,
+    })
 }
 
 /// United with what the store knows; an entry that the store has is never replaced.

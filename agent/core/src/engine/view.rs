@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::app::{App, Live, Tracked, condition_name, entry_of};
 use super::event::Now;
+use super::record::DesiredEntry;
 use super::{Cluster, Rebuild, State};
 use crate::fields::Verdict;
 use crate::health::{Health, Status};
@@ -41,6 +42,8 @@ pub struct ResourceView {
     pub requires_pruning: bool,
     /// Sync wave.
     pub wave: i32,
+    /// It is the object of a hook: no part of sync status and health.
+    pub hook: bool,
 }
 
 /// A condition.
@@ -107,9 +110,10 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
             ResourceView {
                 key: key.clone(),
                 api_version: api_version.unwrap_or_else(|| "".into()),
-                sync: object_sync(entry.map(|entry| entry.manifest), tracked, stale),
+                sync: object_sync(entry, tracked, stale),
                 health: Some(object_health(tracked, stale)),
-                requires_pruning: entry.is_none() && tracked.is_some(),
+                hook: tracked.is_some_and(|tracked| tracked.record.hook.is_some()),
+                requires_pruning: entry.is_none() && tracked.is_some_and(|tracked| tracked.record.hook.is_none()),
                 wave: entry
                     .map_or_else(|| tracked.map_or(0, |tracked| tracked.record.wave), |entry| entry.wave),
             }
@@ -117,15 +121,19 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
         .collect()
 }
 
-fn object_sync(wanted: Option<pintle_model::Digest>, tracked: Option<&Tracked>, stale: bool) -> SyncStatus {
+fn object_sync(entry: Option<&DesiredEntry>, tracked: Option<&Tracked>, stale: bool) -> SyncStatus {
     if stale {
         return SyncStatus::Unknown;
     }
-    if wanted.is_none() && tracked.is_some_and(|tracked| tracked.record.ignore_extraneous) {
+    let leaves = |tracked: &Tracked| tracked.record.options.ignore_extraneous || tracked.record.hook.is_some();
+    if entry.is_none() && tracked.is_some_and(leaves) || entry.is_some_and(|entry| entry.ignore) {
         return SyncStatus::Synced;
     }
-    let (Some(wanted), Some(tracked)) = (wanted, tracked) else { return SyncStatus::OutOfSync };
-    if tracked.record.manifest != Some(wanted) {
+    let (Some(entry), Some(tracked)) = (entry, tracked) else { return SyncStatus::OutOfSync };
+    if entry.only_create && matches!(tracked.live, Live::Present { .. }) {
+        return SyncStatus::Synced;
+    }
+    if tracked.record.manifest != Some(entry.manifest) {
         return SyncStatus::OutOfSync;
     }
     match &tracked.live {
@@ -166,10 +174,10 @@ fn app_health(app: &App, resources: &[ResourceView], stale: bool) -> Health {
     if stale {
         return Health { status: Status::Unknown, message: "the cluster has not been seen lately".into() };
     }
-    let ignored = |key: &ObjectKey| app.entry(key).is_some_and(|entry| entry.ignore_health);
+    let ignored = |key: &ObjectKey| app.entry(key).is_some_and(|entry| entry.ignore_health || entry.ignore);
     let counted: Vec<(&ObjectKey, &Health)> = resources
         .iter()
-        .filter(|resource| !ignored(&resource.key))
+        .filter(|resource| !resource.hook && !ignored(&resource.key))
         .filter_map(|resource| Some((&resource.key, resource.health.as_ref()?)))
         .collect();
     let any_there = counted.iter().any(|(_, health)| health.status != Status::Missing);

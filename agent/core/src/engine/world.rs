@@ -230,8 +230,11 @@ pub(super) fn orphan(state: &mut State, app: &AppKey, why: &str, fx: &mut Vec<Ef
 pub(super) fn wanted_watches(state: &State) -> BTreeSet<(GroupKind, Arc<str>)> {
     let mut wanted = BTreeSet::new();
     for app in state.apps.values() {
-        for entry in app.render().iter().flat_map(|render| &render.objects) {
-            insert(&mut wanted, &entry.key, &entry.api_version);
+        // Hooks too, from the moment they are rendered: their end must not be missed.
+        for render in app.render().into_iter().chain(app.operation.iter().map(|operation| &operation.render)) {
+            for entry in render.objects.iter().chain(render.hooks.iter().map(|hook| &hook.entry)) {
+                insert(&mut wanted, &entry.key, &entry.api_version);
+            }
         }
         for (key, tracked) in &app.objects {
             match &tracked.set {

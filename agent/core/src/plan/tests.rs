@@ -2,6 +2,11 @@ use pintle_model::{Digest, Object, Origin};
 use serde_json::json;
 
 use super::*;
+use crate::adopt;
+use crate::engine::effect::Expect;
+use crate::engine::record::{Adopted, ApplyWay, ObjectOptions};
+use crate::hook::{Hook, When};
+use pintle_model::application::PropagationPolicy;
 
 struct Case {
     desired: Vec<DesiredEntry>,
@@ -11,6 +16,8 @@ struct Case {
     barrier: Option<String>,
     incomplete: BTreeSet<Arc<str>>,
     options: Options,
+    hooks: Vec<HookEntry>,
+    hooks_done: BTreeSet<HookDone>,
 }
 
 fn map(name: &str) -> ObjectKey {
@@ -23,15 +30,15 @@ fn entry(key: ObjectKey, wave: i32) -> DesiredEntry {
         key,
         api_version: "v1".into(),
         wave,
-        keep: false,
+        options: ObjectOptions::default(),
+        way: ApplyWay::Apply,
+        ignore: false,
         adopt: false,
         lenient: false,
         ignore_health: false,
         ignored: Vec::new(),
         only_create: false,
-        ignore_extraneous: false,
         fail_on_shared: false,
-        propagation: None,
         origin: Origin { file: "a.yaml".into(), line: 1 },
     }
 }
@@ -43,10 +50,9 @@ fn record(key: &ObjectKey) -> InventoryRecord {
         set: None,
         projection: None,
         adopted: Adopted::No,
-        keep: false,
-        ignore_extraneous: false,
+        options: ObjectOptions::default(),
+        hook: None,
         wave: 0,
-        propagation: None,
         deleting: false,
     }
 }
@@ -64,6 +70,8 @@ impl Case {
             barrier: None,
             incomplete: BTreeSet::new(),
             options: Options { prune: true, ..Options::default() },
+            hooks: Vec::new(),
+            hooks_done: BTreeSet::new(),
         }
     }
 
@@ -72,6 +80,10 @@ impl Case {
             app: &AppKey::new("argocd", "shop"),
             agent: adopt::Agent { id: "me", namespace: "pintle-system" },
             part_of: "set",
+            operation: 7,
+            hooks: &self.hooks,
+            hooks_done: &self.hooks_done,
+            revision: "abcdef1".into(),
             desired: &self.desired,
             known: &|key| {
                 let (_, record, sighting) = self.inventory.iter().find(|(known, _, _)| known == key)?;
@@ -88,8 +100,7 @@ impl Case {
 
     fn pruned(&self) -> Vec<String> {
         self.plan()
-            .prunes
-            .iter()
+            .prunes()
             .flat_map(|stage| &stage.steps)
             .map(|step| step.key.name.to_string())
             .collect()
@@ -100,7 +111,7 @@ impl Case {
 fn what_left_git_is_pruned_with_its_uid_and_nothing_else() {
     let plan = Case::new().plan();
     assert_eq!(plan.len(), 1);
-    assert_eq!(plan.prunes[0].steps[0].uid.as_deref(), Some("uid"));
+    assert_eq!(plan.prunes().next().unwrap().steps[0].uid.as_deref(), Some("uid"));
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn every_guard_keeps_an_object() {
             case.incomplete.insert("".into());
         }),
         ("the render is empty", |case| case.desired.clear()),
-        ("Prune=false", |case| case.inventory[1].1.keep = true),
+        ("Prune=false", |case| case.inventory[1].1.options.keep = true),
         ("pruning is off", |case| case.options.prune = false),
         ("a delete is under way", |case| case.inventory[1].1.deleting = true),
     ];
@@ -147,7 +158,7 @@ fn too_many_deletions_need_the_token_of_exactly_this_plan() {
         case.inventory.push((key.clone(), record(&key), Sighting::Present(Verdict::Same)));
     }
     let plan = case.plan();
-    assert!(plan.prunes.is_empty() && plan.refusals[0].message.contains("maxShare"), "{:?}", plan.refusals);
+    assert!(plan.prunes().next().is_none() && plan.refusals[0].message.contains("maxShare"), "{:?}", plan.refusals);
     case.options.confirm = Some("another".into());
     assert_eq!(case.pruned().len(), 0);
     case.options.confirm = plan.token;
@@ -164,7 +175,7 @@ fn namespaces_definitions_volumes_and_changed_adoptions_need_a_word_and_kubernet
         let mut case = Case::new();
         case.inventory[1].0 = key.clone();
         let plan = case.plan();
-        assert!(plan.prunes.is_empty() && plan.token.is_some(), "{key}");
+        assert!(plan.prunes().next().is_none() && plan.token.is_some(), "{key}");
         case.options.confirm = plan.token;
         assert_eq!(case.pruned().len(), 1, "{key}");
     }
@@ -206,11 +217,12 @@ fn an_object_with_anothers_mark_is_refused_and_one_of_ours_regained() {
 #[test]
 fn what_another_application_owns_and_wants_is_not_applied() {
     let mut case = Case::new();
+    case.options.prune = false;
     case.desired.push(entry(map("shared"), 0));
     case.relations.insert(map("shared"), Relation::OwnedBy(AppKey::new("argocd", "other")));
     let plan = case.plan();
     assert_eq!(plan.shared.len(), 1);
-    assert!(plan.stages.is_empty() && plan.refusals.is_empty());
+    assert!(plan.is_empty() && plan.refusals.is_empty());
     case.desired[1].fail_on_shared = true;
     assert_eq!(case.plan().refusals[0].reason, Reason::SharedResourceWarning);
 }
@@ -219,6 +231,7 @@ fn what_another_application_owns_and_wants_is_not_applied() {
 fn what_only_has_to_be_there_is_made_when_absent_and_never_touched_when_somebody_else_made_it() {
     let namespace = ObjectKey::new("", "Namespace", "", "shop");
     let mut case = Case::new();
+    case.options.prune = false;
     case.desired.push(DesiredEntry {
         only_create: true,
         fail_on_shared: true,
@@ -231,13 +244,13 @@ fn what_only_has_to_be_there_is_made_when_absent_and_never_touched_when_somebody
         let found = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         case.found.insert(namespace.clone(), Arc::new(Object::try_from(found).unwrap()));
         let plan = case.plan();
-        assert!(plan.stages.is_empty() && plan.refusals.is_empty(), "{plan:?}");
+        assert!(plan.is_empty() && plan.refusals.is_empty(), "{plan:?}");
         assert_eq!(plan.left_alone, std::slice::from_ref(&namespace));
     }
     case.found.clear();
     case.relations.insert(namespace, Relation::OwnedBy(AppKey::new("argocd", "other")));
     let plan = case.plan();
-    assert!(plan.shared.is_empty() && plan.refusals.is_empty() && plan.stages.is_empty(), "{plan:?}");
+    assert!(plan.shared.is_empty() && plan.refusals.is_empty() && plan.is_empty(), "{plan:?}");
 }
 
 #[test]
@@ -257,7 +270,7 @@ fn what_the_agent_itself_lives_on_is_never_deleted() {
         case.inventory[1].0 = key.clone();
         case.options.confirm = case.plan().token;
         let plan = case.plan();
-        assert!(plan.prunes.is_empty(), "{key}");
+        assert!(plan.prunes().next().is_none(), "{key}");
         assert!(
             plan.refusals.iter().any(|r| r.message.contains("never deleted")),
             "{key}: {:?}",
@@ -272,14 +285,15 @@ fn what_the_agent_itself_lives_on_is_never_deleted() {
 #[test]
 fn a_pruned_object_goes_with_the_propagation_of_its_last_apply() {
     let mut case = Case::new();
-    assert_eq!(case.plan().prunes[0].steps[0].propagation.as_str(), "Foreground");
-    case.inventory[1].1.propagation = Some(PropagationPolicy::Orphan);
-    assert_eq!(case.plan().prunes[0].steps[0].propagation.as_str(), "Orphan");
+    assert_eq!(case.plan().prunes().next().unwrap().steps[0].propagation.as_str(), "Foreground");
+    case.inventory[1].1.options.propagation = Some(PropagationPolicy::Orphan);
+    assert_eq!(case.plan().prunes().next().unwrap().steps[0].propagation.as_str(), "Orphan");
 }
 
 #[test]
 fn namespaces_and_definitions_go_before_what_needs_them_also_across_waves() {
     let mut case = Case::new();
+    case.options.prune = false;
     case.desired = vec![
         entry(ObjectKey::new("", "Namespace", "", "shop"), 5),
         entry(map("early"), -1),
@@ -317,4 +331,142 @@ fn a_selection_touches_nothing_else() {
     case.options.selection = BTreeSet::from([map("new")]);
     let keys: Vec<ObjectKey> = case.plan().steps().map(|step| step.key.clone()).collect();
     assert_eq!(keys, [map("new")]);
+}
+
+fn hook(phase: Phase, name: &str, wave: i32) -> HookEntry {
+    HookEntry {
+        entry: entry(ObjectKey::new("batch", "Job", "shop", name), wave),
+        hook: Hook { phases: vec![(phase, When::Always)], removal: vec![Removal::BeforeHookCreation] },
+        generated: false,
+    }
+}
+
+fn order(plan: &Plan) -> Vec<String> {
+    plan.stages
+        .iter()
+        .map(|stage| {
+            let names: Vec<&str> = stage.steps.iter().map(|step| &*step.key.name).collect();
+            let wait = if stage.wait_healthy || stage.wait_all { "!" } else { "" };
+            format!("{:?} {} {}{wait}", stage.part, stage.wave, names.join(","))
+        })
+        .collect()
+}
+
+#[test]
+fn phases_run_in_order_with_deletions_between_sync_and_post_sync() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("new"), 0));
+    case.hooks = vec![
+        hook(Phase::PostSync, "after", 0),
+        hook(Phase::PreSync, "second", 1),
+        hook(Phase::PreSync, "first", -1),
+        hook(Phase::SyncFail, "sorry", 0),
+        hook(Phase::Sync, "beside", 0),
+    ];
+    let plan = case.plan();
+    let wanted = [
+        "PreSync -1 first!",
+        "PreSync 1 second!",
+        "Sync 0 new",
+        "Sync 0 beside!",
+        "Prune 0 goes",
+        "PostSync 0 after!",
+    ];
+    assert_eq!(order(&plan), wanted);
+    assert_eq!(plan.on_fail.len(), 1);
+}
+
+#[test]
+fn a_selective_sync_runs_no_hooks() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("new"), 0));
+    case.hooks = vec![hook(Phase::PreSync, "first", 0)];
+    case.options.selection = BTreeSet::from([map("new")]);
+    assert_eq!(order(&case.plan()), ["Sync 0 new"]);
+}
+
+#[test]
+fn a_hook_that_succeeded_for_this_render_is_not_run_again_unless_its_content_changed() {
+    let mut case = Case::new();
+    case.hooks = vec![hook(Phase::PreSync, "first", 0)];
+    let step = case.plan().stages[0].steps[0].clone();
+    let found = step.hook.unwrap();
+    case.hooks_done.insert((found.phase, found.wanted, found.manifest));
+    assert_eq!(order(&case.plan()), ["Prune 0 goes"]);
+    case.hooks[0].entry.manifest = Digest::of(b"changed");
+    assert_eq!(order(&case.plan()), ["PreSync 0 first!", "Prune 0 goes"]);
+}
+
+#[test]
+fn a_hook_with_generate_name_has_a_name_of_its_own_in_every_operation() {
+    let mut case = Case::new();
+    case.hooks = vec![HookEntry { generated: true, ..hook(Phase::PreSync, "migrate-", 0) }];
+    assert_eq!(order(&case.plan())[0], "PreSync 0 migrate-abcdef1-presync-7!");
+    let long = "m".repeat(80);
+    case.hooks = vec![HookEntry { generated: true, ..hook(Phase::PreSync, &long, 0) }];
+    let plan = case.plan();
+    assert_eq!(plan.stages[0].steps[0].key.name.len(), 63);
+}
+
+#[test]
+fn a_namespace_and_a_definition_go_before_the_hooks_that_need_them() {
+    let mut case = Case::new();
+    case.desired = vec![entry(ObjectKey::new("", "Namespace", "", "shop"), 0), entry(map("stays"), 0)];
+    case.hooks = vec![hook(Phase::PreSync, "first", -5)];
+    assert_eq!(order(&case.plan())[..2], ["PreSync -5 shop", "PreSync -5 first!"]);
+}
+
+#[test]
+fn prune_last_waits_until_everything_is_healthy() {
+    let mut case = Case::new();
+    case.options.prune_last = true;
+    assert_eq!(order(&case.plan()), ["PruneLast 0 !", "PruneLast 0 goes"]);
+    case.options.prune_last = false;
+    case.inventory[1].1.options.prune_last = true;
+    assert_eq!(order(&case.plan()), ["PruneLast 0 !", "PruneLast 0 goes"]);
+}
+
+#[test]
+fn a_hashed_config_map_is_pruned_only_after_the_rollout_of_its_successor() {
+    let mut case = Case::new();
+    case.desired.push(entry(map("settings-5g2f8h4k6m"), 0));
+    let old = map("settings-7c9d2b6f8t");
+    case.inventory.push((old.clone(), record(&old), Sighting::Present(Verdict::Same)));
+    let found = order(&case.plan());
+    assert_eq!(found[1..], ["Prune 0 goes", "PruneLast 0 !", "PruneLast 0 settings-7c9d2b6f8t"]);
+}
+
+#[test]
+fn prune_confirm_needs_a_persons_word() {
+    let mut case = Case::new();
+    case.inventory[1].1.options.confirm_prune = true;
+    let plan = case.plan();
+    assert!(plan.is_empty() && plan.token.is_some());
+    case.options.approved = true;
+    assert_eq!(case.pruned().len(), 1);
+    case.options.approved = false;
+    case.options.confirm = plan.token;
+    assert_eq!(case.pruned().len(), 1);
+}
+
+#[test]
+fn deletions_of_an_hour_are_limited_over_all_applications() {
+    let mut case = Case::new();
+    case.options.deletions_left = 0;
+    let plan = case.plan();
+    assert!(plan.is_empty() && plan.refusals[0].message.contains("maxPerHour"), "{:?}", plan.refusals);
+}
+
+#[test]
+fn what_is_ignored_is_neither_applied_nor_deleted_and_if_not_present_never_changes_it() {
+    let mut case = Case::new();
+    case.desired.push(DesiredEntry { ignore: true, ..entry(map("goes"), 0) });
+    case.desired.push(DesiredEntry { ignore: true, ..entry(map("absent"), 0) });
+    assert!(case.plan().is_empty());
+    let mut case = Case::new();
+    case.options.prune = false;
+    case.desired[0] = DesiredEntry { only_create: true, manifest: Digest::of(b"newer"), ..entry(map("stays"), 0) };
+    assert!(case.plan().is_empty());
+    case.inventory[0].2 = Sighting::Gone;
+    assert_eq!(case.plan().stages[0].steps[0].action, Action::Create);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
-use crate::names::{ADOPT, ADOPTED_ANNOTATION, ROLLBACK_UNTIL, SYNC_TIMEOUT, TRACKING_ANNOTATION};
+use crate::names::{ADOPT, ADOPTED_ANNOTATION, DRY_RUN, ROLLBACK_UNTIL, SYNC_TIMEOUT, TRACKING_ANNOTATION};
 use crate::nearest::suggestion;
 use crate::{duration, limits};
 
@@ -14,13 +14,11 @@ use crate::{duration, limits};
 const PREFIX: &str = "pintle.dev/";
 
 /// Settings that are read.
-const KNOWN: [&str; 3] = [SYNC_TIMEOUT, ADOPT, ROLLBACK_UNTIL];
+const KNOWN: [&str; 4] = [SYNC_TIMEOUT, ADOPT, ROLLBACK_UNTIL, DRY_RUN];
 
 /// Settings of later versions: refused, so that nobody believes they work.
-const LATER: [&str; 9] = [
+const LATER: [&str; 7] = [
     "pintle.dev/prune-limit",
-    "pintle.dev/apply",
-    "pintle.dev/dry-run",
     "pintle.dev/depends-on",
     "pintle.dev/rollback-on-degraded",
     "pintle.dev/image-preflight",
@@ -42,6 +40,22 @@ pub struct Settings {
     pub adopt: bool,
     /// When a rollback ends by itself: `pintle.dev/rollback-until`.
     pub rollback_until: RollbackUntil,
+    /// What is dry-run on the server before a wave begins: `pintle.dev/dry-run`.
+    #[serde(default)]
+    pub dry_run: DryRun,
+}
+
+/// What is dry-run on the server before the first write of a wave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DryRun {
+    /// Creates too.
+    All,
+    /// What exists and would change: a first sync runs at the API server's own speed.
+    #[default]
+    Changed,
+    /// Nothing.
+    None,
 }
 
 /// When a rollback stops holding.
@@ -61,6 +75,7 @@ impl Default for Settings {
             sync_timeout: Duration::from_secs(limits::SYNC_TIMEOUT_SECS),
             adopt: false,
             rollback_until: RollbackUntil::default(),
+            dry_run: DryRun::default(),
         }
     }
 }
@@ -104,6 +119,14 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
                 "newer" => RollbackUntil::Newer,
                 "resume" => RollbackUntil::Resume,
                 _ => return Err(format!("`{value}` is not valid; valid: newer, resume")),
+            };
+        }
+        DRY_RUN => {
+            settings.dry_run = match value {
+                "all" => DryRun::All,
+                "changed" => DryRun::Changed,
+                "none" => DryRun::None,
+                _ => return Err(format!("`{value}` is not valid; valid: all, changed, none")),
             };
         }
         _ if MARKS.contains(&key) => {}

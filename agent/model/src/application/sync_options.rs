@@ -11,8 +11,18 @@ use crate::nearest::suggestion;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SyncOptions {
-    /// `Prune=false` keeps what left git.
-    pub prune: Option<bool>,
+    /// `Prune`: may it be deleted when it left git? `false` keeps it, `confirm` asks for a person's word.
+    pub prune: Option<Consent>,
+    /// `Delete`: may it be deleted with its application? `false` keeps it, `confirm` asks for a person's word.
+    pub delete: Option<Consent>,
+    /// `PruneLast=true`: deletions wait until everything that was applied is healthy.
+    pub prune_last: Option<bool>,
+    /// `Replace=true`: the manifest replaces the object instead of being applied to it.
+    pub replace: Option<bool>,
+    /// `Force=true`: an object whose immutable fields changed is deleted and made anew.
+    pub force: Option<bool>,
+    /// `SkipDryRunOnMissingResource`. A kind that is not known yet is never dry-run; both values have one result.
+    pub skip_dry_run_on_missing_resource: Option<bool>,
     /// `CreateNamespace=true` makes `destination.namespace`.
     pub create_namespace: Option<bool>,
     /// `ApplyOutOfSyncOnly`. The planner never applies an object that equals git, so both values have one result.
@@ -29,6 +39,28 @@ pub struct SyncOptions {
     pub validate: Option<bool>,
     /// `PrunePropagationPolicy`.
     pub prune_propagation_policy: Option<PropagationPolicy>,
+}
+
+/// May something be deleted?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consent {
+    /// Yes.
+    True,
+    /// No: it stays.
+    False,
+    /// Only with a person's word.
+    Confirm,
+}
+
+impl Consent {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "true",
+            Self::False => "false",
+            Self::Confirm => "confirm",
+        }
+    }
 }
 
 /// How the API server deletes dependents.
@@ -76,8 +108,11 @@ impl FieldValidation {
 type Slot = fn(&mut SyncOptions) -> &mut Option<bool>;
 
 /// Options with the values true and false.
-const BOOLEAN: [(&str, Slot); 8] = [
-    ("Prune", |options| &mut options.prune),
+const BOOLEAN: [(&str, Slot); 11] = [
+    ("PruneLast", |options| &mut options.prune_last),
+    ("Replace", |options| &mut options.replace),
+    ("Force", |options| &mut options.force),
+    ("SkipDryRunOnMissingResource", |options| &mut options.skip_dry_run_on_missing_resource),
     ("CreateNamespace", |options| &mut options.create_namespace),
     ("ApplyOutOfSyncOnly", |options| &mut options.apply_out_of_sync_only),
     ("ServerSideApply", |options| &mut options.server_side_apply),
@@ -87,14 +122,11 @@ const BOOLEAN: [(&str, Slot); 8] = [
     ("Validate", |options| &mut options.validate),
 ];
 
-/// Options of Argo CD that are not built yet, each with the value that asks for nothing.
-const LATER: [(&str, &str); 5] = [
-    ("Delete", "true"),
-    ("Force", "false"),
-    ("PruneLast", "false"),
-    ("Replace", "false"),
-    ("SkipDryRunOnMissingResource", "false"),
-];
+type ConsentSlot = fn(&mut SyncOptions) -> &mut Option<Consent>;
+
+/// Options with the values true, false and confirm.
+const CONSENT: [(&str, ConsentSlot); 2] =
+    [("Prune", |options| &mut options.prune), ("Delete", |options| &mut options.delete)];
 
 const PROPAGATION: &str = "PrunePropagationPolicy";
 
@@ -103,6 +135,13 @@ impl SyncOptions {
     pub fn over(&self, app: &Self) -> Self {
         Self {
             prune: self.prune.or(app.prune),
+            delete: self.delete.or(app.delete),
+            prune_last: self.prune_last.or(app.prune_last),
+            replace: self.replace.or(app.replace),
+            force: self.force.or(app.force),
+            skip_dry_run_on_missing_resource: self
+                .skip_dry_run_on_missing_resource
+                .or(app.skip_dry_run_on_missing_resource),
             create_namespace: self.create_namespace.or(app.create_namespace),
             apply_out_of_sync_only: self.apply_out_of_sync_only.or(app.apply_out_of_sync_only),
             server_side_apply: self.server_side_apply.or(app.server_side_apply),
@@ -116,7 +155,7 @@ impl SyncOptions {
 
     /// May the object be pruned? Yes unless `Prune=false`.
     pub fn may_prune(&self) -> bool {
-        self.prune.unwrap_or(true)
+        self.prune != Some(Consent::False)
     }
 
     /// Is the destination namespace made? No unless `CreateNamespace=true`.
@@ -147,10 +186,15 @@ impl SyncOptions {
     /// The texts that make these options, in a fixed order.
     pub fn to_texts(&self) -> Vec<String> {
         let mut options = self.clone();
-        let mut texts: Vec<String> = BOOLEAN
+        let mut texts: Vec<String> = CONSENT
             .iter()
-            .filter_map(|(name, slot)| slot(&mut options).map(|value| format!("{name}={value}")))
+            .filter_map(|(name, slot)| slot(&mut options).map(|value| format!("{name}={}", value.as_str())))
             .collect();
+        texts.extend(
+            BOOLEAN
+                .iter()
+                .filter_map(|(name, slot)| slot(&mut options).map(|value| format!("{name}={value}"))),
+        );
         if let Some(policy) = self.prune_propagation_policy {
             texts.push(format!("{PROPAGATION}={}", policy.as_str().to_lowercase()));
         }
@@ -185,8 +229,20 @@ fn set(options: &mut SyncOptions, text: &str) -> Result<(), String> {
         let value = match value {
             "true" => true,
             "false" => false,
-            "confirm" if name == "Prune" => return Err(not_supported(text)),
             _ => return Err(format!("`{text}` is not a sync option; valid: {name}=true, {name}=false")),
+        };
+        return put(slot(options), value, name);
+    }
+    if let Some((_, slot)) = CONSENT.iter().find(|(known, _)| *known == name) {
+        let value = match value {
+            "true" => Consent::True,
+            "false" => Consent::False,
+            "confirm" => Consent::Confirm,
+            _ => {
+                return Err(format!(
+                    "`{text}` is not a sync option; valid: {name}=true, {name}=false, {name}=confirm"
+                ));
+            }
         };
         return put(slot(options), value, name);
     }
@@ -202,9 +258,6 @@ fn set(options: &mut SyncOptions, text: &str) -> Result<(), String> {
             }
         };
         return put(&mut options.prune_propagation_policy, policy, name);
-    }
-    if let Some((_, nothing)) = LATER.iter().find(|(known, _)| *known == name) {
-        return if value == *nothing { Ok(()) } else { Err(not_supported(text)) };
     }
     let known = known_names();
     Err(format!(
@@ -225,10 +278,7 @@ fn put<T: PartialEq>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), S
     }
 }
 
-fn not_supported(text: &str) -> String {
-    format!("the sync option {text} is not supported by this version")
-}
-
 fn known_names() -> Vec<&'static str> {
-    BOOLEAN.iter().map(|(name, _)| *name).chain([PROPAGATION]).collect()
+    let consent = CONSENT.iter().map(|(name, _)| *name);
+    consent.chain(BOOLEAN.iter().map(|(name, _)| *name)).chain([PROPAGATION]).collect()
 }

@@ -266,23 +266,18 @@ fn sync_options_are_typed() {
     assert_eq!(options.propagation(), PropagationPolicy::Background);
     assert_eq!(&parse_sync_options(&list.join(" , ")).unwrap(), options);
     assert_eq!(parse_sync_options(" ,, ").unwrap(), SyncOptions::default());
-    // Values that ask for nothing that is not built.
-    let nothing = "Replace=false,Force=false,PruneLast=false,SkipDryRunOnMissingResource=false,Delete=true";
-    assert_eq!(parse_sync_options(nothing).unwrap(), SyncOptions::default());
+    let more = "Prune=confirm,Delete=false,PruneLast=true,Replace=true,Force=true,SkipDryRunOnMissingResource=true";
+    let found = parse_sync_options(more).unwrap();
+    assert_eq!((found.prune, found.delete), (Some(Consent::Confirm), Some(Consent::False)));
+    assert_eq!(found.to_texts().join(","), more);
 }
 
 #[test]
 fn a_wrong_sync_option_is_refused_with_the_valid_ones() {
     for (text, part) in [
-        ("Prune=confirm", "Prune=confirm is not supported by this version"),
-        ("Delete=false", "Delete=false is not supported by this version"),
-        ("Delete=confirm", "Delete=confirm is not supported by this version"),
-        ("Replace=true", "Replace=true is not supported by this version"),
-        ("Force=true", "Force=true is not supported by this version"),
-        ("PruneLast=true", "PruneLast=true is not supported by this version"),
-        ("SkipDryRunOnMissingResource=true", "is not supported by this version"),
         ("Prune", "`Prune` is not a sync option; valid: Prune=true, Prune=false"),
-        ("Prune=False", "valid: Prune=true, Prune=false"),
+        ("Prune=False", "valid: Prune=true, Prune=false, Prune=confirm"),
+        ("Replace=confirm", "valid: Replace=true, Replace=false"),
         ("PrunePropagationPolicy=Foreground", "PrunePropagationPolicy=foreground"),
         ("CreateNamspace=true", "(did you mean `CreateNamespace`?); valid: Prune=..."),
         ("Prune=true,Prune=false", "Prune is given twice"),
