@@ -11,6 +11,8 @@ mod crash;
 mod drift;
 #[path = "agent/faults.rs"]
 mod faults;
+#[path = "agent/hooks.rs"]
+mod hooks;
 #[path = "agent/ownership.rs"]
 mod ownership;
 #[path = "agent/rest.rs"]

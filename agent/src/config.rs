@@ -122,14 +122,16 @@ impl Default for RawAgent {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[allow(clippy::struct_field_names, reason = "the keys of the file")]
 struct RawPrune {
     max_share: String,
     max_small: usize,
+    max_per_hour: usize,
 }
 
 impl Default for RawPrune {
     fn default() -> Self {
-        Self { max_share: "50%".to_owned(), max_small: 5 }
+        Self { max_share: "50%".to_owned(), max_small: 5, max_per_hour: 200 }
     }
 }
 
@@ -269,7 +271,11 @@ fn validate(raw: RawConfig, file: Option<PathBuf>) -> Result<Config, Problem> {
         poll_jitter,
         agent_id,
         agent_namespace: raw.agent.namespace.clone(),
-        prune: PruneLimits { max_share, max_small: raw.prune.max_small },
+        prune: PruneLimits {
+            max_share,
+            max_small: raw.prune.max_small,
+            max_per_hour: raw.prune.max_per_hour,
+        },
         repositories: raw.repositories.clone(),
         file,
         raw,

@@ -4,6 +4,7 @@
 //! stages, `runtime` the only one with a loop.
 
 pub mod apps;
+pub mod backups;
 pub mod cli;
 pub mod client;
 pub mod clock;

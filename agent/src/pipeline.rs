@@ -165,6 +165,12 @@ impl Pipeline {
                 self.spawn(move |this| async move { inventory::begin(&this, app, op, parent).await });
             }
             Effect::Commit { ticket, writes } => self.store_job(StoreJob::Commit { ticket, writes }),
+            Effect::Check { app, op, apply } => {
+                self.spawn(move |this| async move { apply::check(&this, app, op, apply).await });
+            }
+            Effect::RemoveHook { key, uid } => {
+                self.spawn(move |this| async move { apply::remove_hook(&this, key, &uid).await });
+            }
             Effect::Apply { app, op, apply } => {
                 self.spawn(move |this| async move { apply::step(&this, app, op, apply).await });
             }

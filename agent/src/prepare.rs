@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pintle_core::engine::event::{Child, FoundApp};
-use pintle_core::engine::record::{CommitRecord, DesiredEntry, Place, RenderRecord};
+use pintle_core::engine::record::{
+    ApplyWay, CommitRecord, DesiredEntry, HookEntry, ObjectOptions, Place, RenderRecord,
+};
+use pintle_core::hook::{self, Role};
 use pintle_core::identity::{self, Marks};
 use pintle_model::application::{
     Application, CompareOptions, FieldValidation, SyncOptions, parse_compare_options, parse_sync_options,
@@ -82,6 +85,11 @@ fn render_error(message: String) -> Problem {
     Problem::new(Reason::RenderError, message)
 }
 
+/// An error of one object, with file, line, kind and name.
+fn named_error(desired: &DesiredObject, text: &str) -> Problem {
+    render_error(format!("{}: {} {}: {text}", desired.origin, desired.object.kind(), desired.object.name()))
+}
+
 struct Builder<'a> {
     context: &'a Context<'a>,
     part_of: String,
@@ -89,6 +97,7 @@ struct Builder<'a> {
     /// (group, kind) -> namespaced, of CustomResourceDefinitions in the same render.
     scopes: BTreeMap<(String, String), bool>,
     objects: BTreeMap<ObjectKey, (DesiredEntry, Vec<u8>)>,
+    hooks: Vec<(HookEntry, Vec<u8>)>,
     children: Vec<Child>,
     child_keys: Vec<AppKey>,
 }
@@ -101,6 +110,7 @@ impl<'a> Builder<'a> {
             warnings: Vec::new(),
             scopes: BTreeMap::new(),
             objects: BTreeMap::new(),
+            hooks: Vec::new(),
             children: Vec::new(),
             child_keys: Vec::new(),
         }
@@ -111,11 +121,29 @@ impl<'a> Builder<'a> {
         if object.group() == "argoproj.io" && matches!(object.kind(), "Application" | "AppProject") {
             return self.add_child(desired);
         }
-        Self::refuse_unbuilt(object, &desired.origin)?;
+        let role = hook::role(object).map_err(|text| named_error(&desired, &text))?;
+        let generated = object.name().is_empty();
+        if generated && !matches!(role, Role::Hook(_)) {
+            return match role {
+                Role::Skip => Ok(()),
+                _ => Err(named_error(&desired, "has generateName, which only hooks can use")),
+            };
+        }
         let key = self.settle(object);
-        let entry = self.entry(&key, &desired)?;
-        let payload = self.payload(desired.object, &key);
-        self.insert(key, entry, payload);
+        match role {
+            Role::Skip => {}
+            Role::Resource => {
+                let entry = self.entry(&key, &desired)?;
+                let payload = self.payload(desired.object, &key);
+                self.insert(key, entry, payload);
+            }
+            Role::Hook(hook) => {
+                let mut entry = self.entry(&key, &desired)?;
+                let payload = self.payload(desired.object, &key);
+                entry.manifest = Digest::of(&payload);
+                self.hooks.push((HookEntry { entry, hook, generated }, payload));
+            }
+        }
         Ok(())
     }
 
@@ -150,20 +178,6 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Hooks come with a later version: never silently applied as plain objects.
-    fn refuse_unbuilt(object: &Object, origin: &Origin) -> Result<(), Problem> {
-        for annotation in [names::HOOK, names::HELM_HOOK] {
-            if object.annotation(annotation).is_some() {
-                return Err(render_error(format!(
-                    "{origin}: {} {} has the annotation {annotation}: hooks are not supported by this version",
-                    object.kind(),
-                    object.name()
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// The key, with the namespace settled by scope: discovery first, then CustomResourceDefinitions of the same
     /// render. A kind that neither knows keeps what its manifest says; its apply says that the kind is unknown.
     fn settle(&self, object: &Object) -> ObjectKey {
@@ -175,40 +189,39 @@ impl<'a> Builder<'a> {
             _ if object.namespace().is_empty() => &*self.context.spec.destination.namespace,
             _ => object.namespace(),
         };
-        ObjectKey::new(object.group(), object.kind(), namespace, object.name())
+        let name = match object.name() {
+            "" => object.text(&["metadata", "generateName"]),
+            name => name,
+        };
+        ObjectKey::new(object.group(), object.kind(), namespace, name)
     }
 
     fn entry(&self, key: &ObjectKey, desired: &DesiredObject) -> Result<DesiredEntry, Problem> {
         let object = &desired.object;
         let options = match object.annotation(names::SYNC_OPTIONS) {
             None => SyncOptions::default(),
-            Some(text) => parse_sync_options(text).map_err(|error| {
-                render_error(format!(
-                    "{}: {} {}: annotation {}: {error}",
-                    desired.origin,
-                    object.kind(),
-                    object.name(),
-                    names::SYNC_OPTIONS
-                ))
-            })?,
+            Some(text) => {
+                parse_sync_options(text).map_err(|error| named_error(desired, &error.to_string()))?
+            }
         };
         let compare = match object.annotation(names::COMPARE_OPTIONS) {
             None => CompareOptions::default(),
-            Some(text) => parse_compare_options(text).map_err(|error| {
-                render_error(format!("{}: {} {}: {error}", desired.origin, object.kind(), object.name()))
-            })?,
+            Some(text) => {
+                parse_compare_options(text).map_err(|error| named_error(desired, &error.to_string()))?
+            }
         };
-        let wave = match object.annotation(names::SYNC_WAVE) {
-            None => 0,
-            Some(text) => text.trim().parse::<i32>().map_err(|_| {
-                render_error(format!(
-                    "{}: {} {}: annotation {} is {text:?}, which is not a whole number",
-                    desired.origin,
-                    object.kind(),
-                    object.name(),
-                    names::SYNC_WAVE
-                ))
-            })?,
+        let wave = hook::wave(object).map_err(|text| named_error(desired, &text))?;
+        let (only_create, ignore) = match object.annotation(names::APPLY) {
+            None | Some("Always") => (false, false),
+            Some("IfNotPresent") => (true, false),
+            Some("Ignore") => (false, true),
+            Some(other) => {
+                let text = format!(
+                    "annotation {}: `{other}` is not valid; valid: IfNotPresent, Ignore",
+                    names::APPLY
+                );
+                return Err(named_error(desired, &text));
+            }
         };
         let spec = self.context.spec;
         let options = options.over(&spec.sync_options);
@@ -223,15 +236,19 @@ impl<'a> Builder<'a> {
             api_version: object.api_version().into(),
             manifest: Digest::of(b""),
             wave,
-            keep: !options.may_prune(),
+            options: ObjectOptions::new(&options, compare),
+            way: match (options.replace, options.force) {
+                (_, Some(true)) => ApplyWay::Recreate,
+                (Some(true), _) => ApplyWay::Replace,
+                _ => ApplyWay::Apply,
+            },
+            ignore,
             adopt: object.annotation(names::ADOPT).map_or(spec.settings.adopt, |text| text == "true"),
             lenient: options.field_validation() == FieldValidation::Ignore,
             ignore_health: object.annotation(names::IGNORE_HEALTHCHECK) == Some("true"),
             ignored,
-            only_create: false,
-            ignore_extraneous: compare.ignore_extraneous,
+            only_create,
             fail_on_shared: options.fails_on_shared_resource(),
-            propagation: options.prune_propagation_policy,
             origin: desired.origin.clone(),
         })
     }
@@ -277,16 +294,16 @@ impl<'a> Builder<'a> {
             api_version: "v1".into(),
             manifest: Digest::of(b""),
             wave: 0,
-            keep: true,
+            options: ObjectOptions { keep: true, ..ObjectOptions::default() },
+            way: ApplyWay::Apply,
+            ignore: false,
             adopt: spec.settings.adopt,
             lenient: false,
             ignore_health: false,
             ignored: Vec::new(),
             // Without metadata of its own it only has to be there, whoever made it; with it, it is managed.
             only_create: spec.namespace_metadata.is_none(),
-            ignore_extraneous: false,
             fail_on_shared: false,
-            propagation: None,
             origin: Origin { file: "syncOptions CreateNamespace=true".into(), line: 0 },
         };
         self.insert(key, entry, payload);
@@ -300,8 +317,10 @@ impl<'a> Builder<'a> {
                 pintle_model::limits::RENDER_MAX_OBJECTS
             )));
         }
-        let (objects, payloads): (Vec<DesiredEntry>, Vec<Vec<u8>>) = self.objects.into_values().unzip();
-        let id = render_id(self.context.revision, &objects, &self.child_keys);
+        let (objects, mut payloads): (Vec<DesiredEntry>, Vec<Vec<u8>>) = self.objects.into_values().unzip();
+        let (hooks, hook_payloads): (Vec<HookEntry>, Vec<Vec<u8>>) = self.hooks.into_iter().unzip();
+        payloads.extend(hook_payloads);
+        let id = render_id(self.context.revision, &objects, &hooks, &self.child_keys);
         let mut children: BTreeSet<AppKey> = BTreeSet::new();
         children.extend(self.child_keys);
         Ok(Prepared {
@@ -309,6 +328,7 @@ impl<'a> Builder<'a> {
                 id,
                 revision: self.context.revision,
                 objects,
+                hooks,
                 commit: self.context.commit.clone(),
                 warnings: self.warnings,
                 children: children.into_iter().collect(),
@@ -320,10 +340,16 @@ impl<'a> Builder<'a> {
 }
 
 /// Content address: the commit counts, since a sync of a new commit is an operation even if it changes nothing.
-fn render_id(revision: Revision, objects: &[DesiredEntry], children: &[AppKey]) -> Digest {
+fn render_id(
+    revision: Revision,
+    objects: &[DesiredEntry],
+    hooks: &[HookEntry],
+    children: &[AppKey],
+) -> Digest {
     let entries = serde_json::to_vec(objects).unwrap_or_default();
+    let hooks = serde_json::to_vec(hooks).unwrap_or_default();
     let children = serde_json::to_vec(children).unwrap_or_default();
-    Digest::of_parts([revision.as_bytes().as_slice(), &entries, &children])
+    Digest::of_parts([revision.as_bytes().as_slice(), &entries, &hooks, &children])
 }
 
 fn scopes_of_definitions(objects: &[DesiredObject]) -> BTreeMap<(String, String), bool> {

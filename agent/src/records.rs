@@ -171,7 +171,10 @@ pub fn manifests_in_use(store: &Store) -> Result<HashSet<Digest>, Problem> {
     let renders = store.scan::<RenderRecord>(Table::Renders, "")?;
     let mut keep: HashSet<Digest> = renders
         .iter()
-        .flat_map(|(_, render)| render.objects.iter().map(|entry: &DesiredEntry| entry.manifest))
+        .flat_map(|(_, render)| {
+            let hooks = render.hooks.iter().map(|hook| &hook.entry);
+            render.objects.iter().chain(hooks).map(|entry: &DesiredEntry| entry.manifest)
+        })
         .collect();
     let inventory = store.scan::<InventoryRecord>(Table::Inventory, "")?;
     keep.extend(inventory.iter().filter_map(|(_, record)| record.manifest));

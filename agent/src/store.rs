@@ -53,6 +53,8 @@ pub enum Table {
     Manifests,
     /// Kinds of the cluster, for a start without it.
     Discovery,
+    /// What objects were before they were deleted, replaced or made anew.
+    Backups,
 }
 
 impl Table {
@@ -67,15 +69,16 @@ impl Table {
             Self::History => b'h',
             Self::Manifests => b'b',
             Self::Discovery => b'd',
+            Self::Backups => b'k',
         }
     }
 
     /// Is it part of an export? What can be had again from git or the cluster is not.
     fn is_essential(self) -> bool {
-        !matches!(self, Self::Manifests | Self::Discovery | Self::Renders)
+        !matches!(self, Self::Manifests | Self::Discovery | Self::Renders | Self::Backups)
     }
 
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Meta,
         Self::Apps,
         Self::Inventory,
@@ -85,6 +88,7 @@ impl Table {
         Self::History,
         Self::Manifests,
         Self::Discovery,
+        Self::Backups,
     ];
 }
 

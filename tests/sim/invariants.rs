@@ -186,7 +186,8 @@ pub fn converged(world: &World) {
         for (key, object) in &world.cluster.objects {
             let wanted = world.commits[head].values().any(|objects| objects.contains_key(key));
             let ours = &*key.kind != "Job"
-                && object.label(names::AGENT_LABEL).is_some() && !world.cluster.foreign.contains(object.uid());
+                && object.label(names::AGENT_LABEL).is_some()
+                && !world.cluster.foreign.contains(object.uid());
             if !wanted && ours {
                 let owner = world.state.owners.get(key).and_then(|owner| world.state.apps.get(owner));
                 let why = owner.map(|app| (&app.key, app.objects.get(key), &app.verdicts));

@@ -550,7 +550,8 @@ impl World {
             payload.set_annotation(names::OPERATION_ANNOTATION, &hook.operation.to_string());
             let live = self.cluster.objects.get(&apply.key);
             let over = |live: &Object| {
-                hook.recreate || !matches!(pintle_core::hook::outcome(live), pintle_core::hook::Outcome::Running(_))
+                hook.recreate
+                    || !matches!(pintle_core::hook::outcome(live), pintle_core::hook::Outcome::Running(_))
             };
             if live.is_some_and(|live| live.label(names::PART_OF_LABEL) == Some(&*part_of) && over(live)) {
                 self.cluster.remove(&apply.key);

@@ -349,7 +349,11 @@ pub fn make(input: &Input<'_>) -> Plan {
     let mut on_fail = Vec::new();
     if input.options.hooks && input.options.selection.is_empty() {
         for (part, wave, step) in applies::hook_steps(input) {
-            if part == Part::SyncFail { on_fail.push((part, wave, step)) } else { steps.push((part, wave, step)) }
+            if part == Part::SyncFail {
+                on_fail.push((part, wave, step));
+            } else {
+                steps.push((part, wave, step));
+            }
         }
     }
     stages::before_hooks(&mut steps);

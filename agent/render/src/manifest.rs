@@ -99,10 +99,8 @@ fn check(object: &Object, node: &Node, place: &Place<'_>) -> Result<(), RenderEr
     }
     match object.at(&["metadata", "name"]) {
         Some(Value::String(name)) if !name.is_empty() => {}
-        Some(Value::Null) | None if object.at(&["metadata", "generateName"]).is_some() => {
-            let text = format!("({}) has generateName, which only hooks can use", object.kind());
-            return Err(place.error(&text));
-        }
+        // Only hooks can use it; whether it is one, the caller tells.
+        Some(Value::Null) | None if !object.text(&["metadata", "generateName"]).is_empty() => {}
         Some(Value::Null | Value::String(_)) | None => {
             return Err(place.error(&format!("({}) has no metadata.name", object.kind())));
         }

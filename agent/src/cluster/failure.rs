@@ -71,6 +71,17 @@ pub(super) fn from_answer(answer: &Answer, method: &str, path: &str) -> ApiFailu
     let mut message = status["message"]
         .as_str()
         .map_or_else(|| format!("HTTP {} to {method} {path}", answer.status), str::to_owned);
+    // The server's own text prints whole objects into it: what is wrong, and in which field, is what helps.
+    if matches!(answer.status, 400 | 422) && !causes.is_empty() {
+        let each: Vec<String> = causes
+            .iter()
+            .take(10)
+            .map(|cause| format!("{}: {}", cause.field, short(&cause.message)))
+            .collect();
+        let details = &status["details"];
+        let text = |name: &str| details[name].as_str().unwrap_or_default();
+        message = format!("{} {:?} is refused: {}", text("kind"), text("name"), each.join("; "));
+    }
     if secret && matches!(answer.status, 400 | 422 | 500) {
         message = scrubbed(answer.status, path, &causes);
     }
@@ -87,6 +98,18 @@ pub(super) fn from_answer(answer: &Answer, method: &str, path: &str) -> ApiFailu
         causes,
         retry_after,
         retryable: matches!(answer.status, 429 | 500 | 502 | 503 | 504),
+    }
+}
+
+/// A cause without the value it quotes, where that is long: `Invalid value: ...: field is immutable`.
+fn short(message: &str) -> String {
+    const LONG: usize = 160;
+    if message.len() <= LONG {
+        return message.to_owned();
+    }
+    match (message.split_once(": "), message.rsplit_once(": ")) {
+        (Some((what, _)), Some((_, why))) if what.len() + why.len() < LONG => format!("{what}: ...: {why}"),
+        _ => message.chars().take(LONG).chain("...".chars()).collect(),
     }
 }
 

@@ -76,6 +76,18 @@ impl Cluster {
         Ok(Applied { object: parse(&answer.body, &path)?, created: answer.status == 201, warnings })
     }
 
+    /// Replaces an object that is there: everything that the payload does not say goes.
+    pub async fn replace(&self, resource: &ApiResource, object: &Object) -> Result<Object, ApiFailure> {
+        let path = format!(
+            "{}?fieldManager={}",
+            path(resource, object.namespace(), Some(object.name())),
+            names::FIELD_MANAGER
+        );
+        let body = serde_json::to_vec(object.fields()).unwrap_or_default();
+        let answer = self.call(Method::PUT, &path, Some(("application/json", body)), "").await?;
+        parse(&answer.body, &path)
+    }
+
     /// One object; `None` when it does not exist.
     pub async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Object>, ApiFailure> {
         let path = path(resource, &key.namespace, Some(&key.name));

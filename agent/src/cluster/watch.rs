@@ -27,6 +27,8 @@ pub enum WatchEvent {
         gk: GroupKind,
         /// Which.
         key: ObjectKey,
+        /// Its last state.
+        last: Box<Object>,
     },
     /// A list is complete: this is all that is selected.
     Synced {
@@ -209,7 +211,7 @@ impl Watch {
         }
         let Some(object) = with_kind(object, &self.resource) else { return Ok(Delivered::Version(version)) };
         let event = if kind == "DELETED" {
-            WatchEvent::Left { gk: self.gk.clone(), key: object.key() }
+            WatchEvent::Left { gk: self.gk.clone(), key: object.key(), last: Box::new(object) }
         } else {
             WatchEvent::Applied { gk: self.gk.clone(), object: Box::new(object) }
         };

@@ -5,17 +5,30 @@ use std::time::Duration;
 
 use pintle_core::adopt::{self, Decision};
 use pintle_core::diff;
-use pintle_core::engine::effect::{Apply, Expect};
+use pintle_core::engine::effect::{Apply, Expect, HookApply};
 use pintle_core::engine::event::{Applied, Event};
-use pintle_core::engine::record::Adopted;
+use pintle_core::engine::record::{Adopted, ApplyWay};
 use pintle_core::fields::{self, OwnedSet};
+use pintle_core::hook;
 use pintle_core::identity;
 use pintle_model::{AppKey, Object, ObjectKey, Problem, Reason, limits, names};
 
 use super::{Pipeline, blocking};
 use crate::cluster::{ApiFailure, ApiResource, ApplyOptions, Cluster, FieldValidation};
-use crate::crash;
+use crate::{backups, crash};
 
+/// Kinds that are never deleted to be made anew.
+const NEVER_RECREATED: [(&str, &str); 4] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+/// How long something that has to be gone before it is made anew may take, and how often it is looked at.
+const GONE_WITHIN: Duration = Duration::from_mins(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// The Pods of a hook's Job go with it.
+const HOOK_PROPAGATION: &str = "Background";
 /// Tries of one request when the server asks to wait or fails for a moment.
 const TRIES: u32 = 5;
 
@@ -25,6 +38,38 @@ pub(super) async fn step(pipeline: &Pipeline, app: AppKey, op: u64, apply: Apply
     let result = run(pipeline, &app, &apply).await;
     crash::point("applied");
     pipeline.send(Event::StepApplied { app, op, key: apply.key, result }).await;
+}
+
+/// The server's word on what an apply would do.
+pub(super) async fn check(pipeline: &Pipeline, app: AppKey, op: u64, apply: Apply) {
+    let _permit = pipeline.inner.requests.acquire().await;
+    let result = match pipeline.dry_run(&app, &apply).await {
+        Ok(_) => Ok(()),
+        // A webhook that cannot be asked without side effects: not checkable, and left to the real apply.
+        Err(problem) if problem.message.contains("does not support dry run") => Ok(()),
+        Err(problem) => Err(with_remedy(problem)),
+    };
+    pipeline.send(Event::StepChecked { app, op, key: apply.key, result }).await;
+}
+
+/// A hook's object goes by its delete policy; a look afterwards tells the engine.
+pub(super) async fn remove_hook(pipeline: &Pipeline, key: ObjectKey, uid: &str) {
+    let _permit = pipeline.inner.requests.acquire().await;
+    if let Err(problem) = delete_now(pipeline, &key, uid, HOOK_PROPAGATION).await {
+        tracing::warn!(object = %key, "the hook's object was not deleted: {problem}");
+    }
+    super::inventory::probe(pipeline, key).await;
+}
+
+async fn delete_now(
+    pipeline: &Pipeline,
+    key: &ObjectKey,
+    uid: &str,
+    propagation: &str,
+) -> Result<bool, Problem> {
+    let cluster = pipeline.cluster()?;
+    let resource = resource_of(pipeline, key, None).await?;
+    patiently(|| cluster.delete(&resource, key, uid, propagation)).await.map(|deleted| deleted.gone)
 }
 
 pub(super) async fn revert(pipeline: &Pipeline, app: AppKey, apply: Apply, before: Option<Arc<Object>>) {
@@ -44,17 +89,32 @@ pub(super) async fn delete(
 ) {
     let _permit = pipeline.inner.requests.acquire().await;
     crash::point("deleting");
-    let result = match pipeline.cluster() {
-        Ok(cluster) => match resource_of(pipeline, &key, None).await {
-            Ok(resource) => patiently(|| cluster.delete(&resource, &key, uid, propagation))
-                .await
-                .map(|deleted| deleted.gone),
-            Err(problem) => Err(problem),
-        },
+    let result = match backup(pipeline, &app, &key, "pruned").await {
+        Ok(()) => delete_now(pipeline, &key, uid, propagation).await,
         Err(problem) => Err(problem),
     };
     crash::point("deleted");
     pipeline.send(Event::StepDeleted { app, op, key, result }).await;
+}
+
+/// An immutable field: with the option that would make the object anew.
+fn with_remedy(problem: Problem) -> Problem {
+    if problem.reason != Reason::ImmutableField {
+        return problem;
+    }
+    let text = format!(
+        "{}; the sync option Force=true on the object would delete it and make it anew",
+        problem.message
+    );
+    Problem::new(problem.reason, text)
+}
+
+/// Before something is deleted, replaced or made anew, what is there is kept. Without a backup it is not touched.
+async fn backup(pipeline: &Pipeline, app: &AppKey, key: &ObjectKey, why: &str) -> Result<(), Problem> {
+    let Some(live) = pipeline.read_object(key).await? else { return Ok(()) };
+    let record = backups::Backup::new(app, &live, why);
+    let store = pipeline.store().clone();
+    blocking(move || backups::save(&store, &record)).await
 }
 
 impl Pipeline {
@@ -86,6 +146,9 @@ async fn run(pipeline: &Pipeline, app: &AppKey, apply: &Apply) -> Result<Applied
     let payload = payload(pipeline, apply).await?;
     let resource = resource_of(pipeline, &apply.key, Some(payload.api_version())).await?;
     let target = Target { pipeline, cluster: &cluster, resource: &resource, app, apply };
+    if let Some(hook) = apply.hook {
+        return target.hook(payload, hook).await;
+    }
     match &apply.expect {
         Expect::Absent => target.send(payload, None, apply.adopted).await,
         Expect::Uid(uid) => target.update(payload, uid).await,
@@ -111,9 +174,95 @@ impl Target<'_> {
         {
             released = self.release(&live, &mut payload).await?;
         }
-        let mut applied = self.send(payload, Some(uid), self.apply.adopted).await?;
+        if self.apply.way == ApplyWay::Replace {
+            self.replace(&payload, uid).await?;
+        }
+        let sent = self.send(payload.clone(), Some(uid), self.apply.adopted).await;
+        let mut applied = match sent {
+            Err(problem)
+                if problem.reason == Reason::ImmutableField && self.apply.way == ApplyWay::Recreate =>
+            {
+                self.recreate(payload, uid).await?
+            }
+            other => other.map_err(with_remedy)?,
+        };
         applied.released = released;
         Ok(applied)
+    }
+
+    /// `Replace=true`: what the manifest does not say goes; the server-side apply that follows makes the owned set
+    /// exact.
+    async fn replace(&self, payload: &Object, uid: &str) -> Result<(), Problem> {
+        let Some(live) = self.get().await? else { return Ok(()) };
+        backup(self.pipeline, self.app, &self.apply.key, "replaced").await?;
+        let mut whole = payload.clone();
+        whole.metadata_mut().insert("uid".to_owned(), uid.into());
+        whole.metadata_mut().insert("resourceVersion".to_owned(), live.resource_version().into());
+        patiently(|| self.cluster.replace(self.resource, &whole)).await.map(|_| ())
+    }
+
+    /// `Force=true` where an immutable field changed: the manifest is tried under another name first, then what is
+    /// there goes, and when it is gone the new one is made.
+    async fn recreate(&self, payload: Object, uid: &str) -> Result<Applied, Problem> {
+        let key = &self.apply.key;
+        if NEVER_RECREATED.iter().any(|(group, kind)| key.is(group, kind)) {
+            return Err(Problem::new(
+                Reason::ImmutableField,
+                format!(
+                    "{key} has immutable fields that changed, and is never deleted for that: it holds data or others' objects"
+                ),
+            ));
+        }
+        let mut probe = payload.clone();
+        let name: String = key.name.chars().take(50).collect();
+        probe
+            .metadata_mut()
+            .insert("name".to_owned(), format!("{}-pintle-try", name.trim_end_matches('-')).into());
+        self.request(&probe, None, true).await?;
+        backup(self.pipeline, self.app, key, "made anew").await?;
+        self.remove(uid, "Foreground").await?;
+        self.send(payload, None, Adopted::No).await
+    }
+
+    /// Deletes and waits until it is gone.
+    async fn remove(&self, uid: &str, propagation: &str) -> Result<(), Problem> {
+        patiently(|| self.cluster.delete(self.resource, &self.apply.key, uid, propagation)).await?;
+        let deadline = tokio::time::Instant::now() + GONE_WITHIN;
+        loop {
+            match self.get().await? {
+                Some(live) if live.uid() == uid => {
+                    if tokio::time::Instant::now() > deadline {
+                        let health = pintle_core::health::health(&live);
+                        return Err(Problem::new(
+                            Reason::DeadlineExceeded,
+                            format!("{} was deleted and is still there: {}", self.apply.key, health.message),
+                        ));
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// A hook: an object of an earlier run goes first, by its policy or because it has ended.
+    async fn hook(&self, mut payload: Object, hook: HookApply) -> Result<Applied, Problem> {
+        payload.metadata_mut().remove("generateName");
+        payload.metadata_mut().insert("name".to_owned(), (*self.apply.key.name).into());
+        let tracking = self.apply.key.tracking_id(&self.app.to_string());
+        payload.set_annotation(names::TRACKING_ANNOTATION, &tracking);
+        payload.set_annotation(names::OPERATION_ANNOTATION, &hook.operation.to_string());
+        if let Some(live) = self.get().await? {
+            let part_of = identity::applyset_id(&self.pipeline.identity().agent_namespace, self.app);
+            let ours = live.label(names::PART_OF_LABEL) == Some(&*part_of);
+            let earlier = hook::operation_of(&live).is_some_and(|operation| operation != hook.operation);
+            let over = hook.recreate || !matches!(hook::outcome(&live), hook::Outcome::Running(_));
+            if ours && earlier && over {
+                let uid = live.uid().to_owned();
+                self.remove(&uid, HOOK_PROPAGATION).await?;
+            }
+        }
+        self.look(payload).await
     }
 
     /// Nothing is known: look, then create, adopt, or leave it to its owner.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use pintle_core::engine::effect::Parent;
 use pintle_core::engine::event::{Event, Found, Rebuilt};
-use pintle_core::engine::record::{InventoryRecord, Pin};
+use pintle_core::engine::record::{InventoryRecord, ObjectOptions, Pin};
 use pintle_core::fields::{self, OwnedSet};
 use pintle_core::{adopt, identity};
-use pintle_model::application::{parse_compare_options, parse_sync_options};
+use pintle_model::application::{Consent, parse_compare_options, parse_sync_options};
 use pintle_model::{AppKey, GroupKind, Object, ObjectKey, Problem, Reason, names};
 use serde_json::json;
 
@@ -235,7 +235,8 @@ async fn rebuild_one(
         for object in patiently(|| cluster.list(&resource, None, Some(&selector), false)).await? {
             let key = ObjectKey::new(&kind.group, &kind.kind, object.namespace(), object.name());
             if adopt::is_ours(&object, &part_of, &key.tracking_id(&app.to_string())) {
-                rebuilt.inventory.insert(key, record_of(&object, keep));
+                let record = record_of(&object, &key, keep);
+                rebuilt.inventory.insert(key, record);
             }
         }
     }
@@ -244,11 +245,17 @@ async fn rebuild_one(
 
 /// An inventory entry from a live object: the manifest that was applied is not known, so that the next sync applies
 /// it once more.
-fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
+fn record_of(object: &Object, key: &ObjectKey, app_keeps: bool) -> (InventoryRecord, Option<Arc<OwnedSet>>) {
     let set = OwnedSet::from_answer(object, names::FIELD_MANAGER).map(Arc::new);
-    let options = object
+    let mut sync = object
         .annotation(names::SYNC_OPTIONS)
         .and_then(|text| parse_sync_options(text).ok())
+        .unwrap_or_default();
+    // The object's own word wins, as in a render.
+    sync.prune = sync.prune.or(app_keeps.then_some(Consent::False));
+    let compare = object
+        .annotation(names::COMPARE_OPTIONS)
+        .and_then(|text| parse_compare_options(text).ok())
         .unwrap_or_default();
     let record = InventoryRecord {
         uid: Some(object.uid().into()),
@@ -256,14 +263,9 @@ fn record_of(object: &Object, app_keeps: bool) -> (InventoryRecord, Option<Arc<O
         set: set.as_ref().map(|set| set.digest()),
         projection: set.as_ref().map(|set| fields::projection_digest(object, set)),
         adopted: adopt::adopted_mark(object),
-        // The object's own word wins, as in a render.
-        keep: options.prune.map_or(app_keeps, |prune| !prune),
-        wave: object.annotation(names::SYNC_WAVE).and_then(|text| text.trim().parse().ok()).unwrap_or(0),
-        ignore_extraneous: object
-            .annotation(names::COMPARE_OPTIONS)
-            .and_then(|text| parse_compare_options(text).ok())
-            .is_some_and(|options| options.ignore_extraneous),
-        propagation: options.prune_propagation_policy,
+        options: ObjectOptions::new(&sync, compare),
+        hook: pintle_core::engine::hook_mark(object, key),
+        wave: pintle_core::hook::wave(object).unwrap_or_default(),
         deleting: false,
     };
     (record, set)

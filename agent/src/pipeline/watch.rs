@@ -72,7 +72,7 @@ async fn translate(pipeline: Pipeline, kind: GroupKind, mut events: mpsc::Receiv
     while let Some(event) = events.recv().await {
         let event = match event {
             WatchEvent::Applied { object, .. } => Event::Seen(object),
-            WatchEvent::Left { key, .. } => Event::Left(key),
+            WatchEvent::Left { key, last, .. } => Event::Left(key, Some(Arc::new(*last))),
             WatchEvent::Synced { keys, .. } => Event::WatchSynced {
                 kind: kind.clone(),
                 present: keys.into_iter().map(|(key, _)| key).collect(),

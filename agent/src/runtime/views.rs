@@ -107,7 +107,7 @@ fn resources(view: &AppView) -> Vec<api::ResourceStatus> {
             status: Some(sync(resource.sync)),
             health: resource.health.as_ref().map(|found| health(found, None)),
             requires_pruning: resource.requires_pruning,
-            hook: false,
+            hook: resource.hook,
             sync_wave: (resource.wave != 0).then_some(i64::from(resource.wave)),
         })
         .collect()
@@ -146,12 +146,15 @@ pub(crate) fn operation_state(app: &App) -> Option<api::OperationState> {
         let message = match &operation.phase {
             OpPhase::Surveying => "looking which objects exist".to_owned(),
             OpPhase::Beginning { .. } => "writing the journal".to_owned(),
+            OpPhase::Checking { pending, .. } => {
+                format!("dry runs before the first write; {} objects to go", pending.len())
+            }
             OpPhase::Applying { pending, .. } => {
                 format!("applying; {} objects to go in this stage", pending.len())
             }
             OpPhase::Waiting { waiting, .. } => {
                 let names: Vec<String> = waiting.iter().take(3).map(ToString::to_string).collect();
-                format!("waiting for {} objects to become healthy: {}", waiting.len(), names.join("; "))
+                format!("waiting for {}: {}", waiting.len(), names.join("; "))
             }
             OpPhase::Pruning { pending, .. } => {
                 format!("pruning; {} objects to go in this stage", pending.len())
@@ -359,7 +362,7 @@ fn row(state: &State, app: &App, wall: Timestamp) -> api::AppRow {
 
 /// A plan in the words of the API.
 pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &plan::Plan) -> api::Plan {
-    let stages = found.stages.iter().chain(&found.prunes);
+    let stages = found.stages.iter();
     let steps = stages
         .flat_map(|stage| stage.steps.iter().map(move |step| (stage.wave, step)))
         .map(|(wave, step)| api::PlanStep {
@@ -368,6 +371,7 @@ pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &pl
                 plan::Action::Update | plan::Action::Revert => api::Action::Update,
                 plan::Action::Adopt => api::Action::Adopt,
                 plan::Action::Prune => api::Action::Prune,
+                plan::Action::Hook => api::Action::Hook,
             },
             key: step.key.clone(),
             wave: i64::from(wave),

@@ -311,7 +311,8 @@ pub(super) fn heal_due(state: &State, key: &ObjectKey) -> Option<Duration> {
     let tracked = app.objects.get(key)?;
     let entry = app.entry(key)?;
     let due = tracked.heal.in_flight.is_none()
-        && (tracked.record.manifest == Some(entry.manifest) || entry.only_create && tracked.live == Live::Gone)
+        && (tracked.record.manifest == Some(entry.manifest)
+            || entry.only_create && tracked.live == Live::Gone)
         && !entry.ignore
         && may_heal(state, owner, key);
     if due { tracked.heal.not_before } else { None }

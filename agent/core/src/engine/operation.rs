@@ -121,10 +121,14 @@ pub fn make_plan(
         allow_empty: spec.and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.allow_empty),
         adopt: spec.is_some_and(|spec| spec.settings.adopt),
         // Planned again only for deletions that had to wait, a satisfied render runs no hooks.
-        hooks: request.selection.is_empty() && (request.by != AUTOMATED || app.auto.satisfied != Some(render.id)),
+        hooks: request.selection.is_empty()
+            && (request.by != AUTOMATED || app.auto.satisfied != Some(render.id)),
         first_sync: app.synced.is_none() && app.objects.values().all(|tracked| tracked.record.uid.is_none()),
         prune_last: spec.is_some_and(|spec| spec.sync_options.prune_last == Some(true)),
-        approved: app.raw.pointer("/metadata/annotations").is_some_and(|map| !map[names::DELETION_APPROVED].is_null()),
+        approved: app
+            .raw
+            .pointer("/metadata/annotations")
+            .is_some_and(|map| !map[names::DELETION_APPROVED].is_null()),
         deletions_left: state.settings.prune.max_per_hour.saturating_sub(state.deletions.len()),
         limits: state.settings.prune,
     };
@@ -307,7 +311,8 @@ fn reserve(state: &mut State, key: &AppKey) -> Vec<Write> {
             if hook.awaited {
                 continue;
             }
-            let Some(entry) = operation.render.hooks.iter().find(|entry| entry.entry.key == hook.wanted) else {
+            let Some(entry) = operation.render.hooks.iter().find(|entry| entry.entry.key == hook.wanted)
+            else {
                 continue;
             };
             let mut tracked = known.cloned().unwrap_or_else(|| Tracked::reserved(&entry.entry));

@@ -113,7 +113,8 @@ fn resources(app: &App, stale: bool) -> Vec<ResourceView> {
                 sync: object_sync(entry, tracked, stale),
                 health: Some(object_health(tracked, stale)),
                 hook: tracked.is_some_and(|tracked| tracked.record.hook.is_some()),
-                requires_pruning: entry.is_none() && tracked.is_some_and(|tracked| tracked.record.hook.is_none()),
+                requires_pruning: entry.is_none()
+                    && tracked.is_some_and(|tracked| tracked.record.hook.is_none()),
                 wave: entry
                     .map_or_else(|| tracked.map_or(0, |tracked| tracked.record.wave), |entry| entry.wave),
             }
@@ -125,7 +126,8 @@ fn object_sync(entry: Option<&DesiredEntry>, tracked: Option<&Tracked>, stale: b
     if stale {
         return SyncStatus::Unknown;
     }
-    let leaves = |tracked: &Tracked| tracked.record.options.ignore_extraneous || tracked.record.hook.is_some();
+    let leaves =
+        |tracked: &Tracked| tracked.record.options.ignore_extraneous || tracked.record.hook.is_some();
     if entry.is_none() && tracked.is_some_and(leaves) || entry.is_some_and(|entry| entry.ignore) {
         return SyncStatus::Synced;
     }

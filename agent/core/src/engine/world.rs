@@ -231,7 +231,8 @@ pub(super) fn wanted_watches(state: &State) -> BTreeSet<(GroupKind, Arc<str>)> {
     let mut wanted = BTreeSet::new();
     for app in state.apps.values() {
         // Hooks too, from the moment they are rendered: their end must not be missed.
-        for render in app.render().into_iter().chain(app.operation.iter().map(|operation| &operation.render)) {
+        for render in app.render().into_iter().chain(app.operation.iter().map(|operation| &operation.render))
+        {
             for entry in render.objects.iter().chain(render.hooks.iter().map(|hook| &hook.entry)) {
                 insert(&mut wanted, &entry.key, &entry.api_version);
             }

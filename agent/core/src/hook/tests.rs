@@ -73,7 +73,8 @@ fn a_hook_weight_is_a_wave_unless_a_wave_is_given() {
 #[test]
 fn the_result_of_a_hook_is_what_was_seen_last() {
     let job = |status: Value, terminating: bool| {
-        let mut value = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "status": status});
+        let mut value =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "status": status});
         if terminating {
             value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
@@ -82,7 +83,8 @@ fn the_result_of_a_hook_is_what_was_seen_last() {
     let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
     assert_eq!(job(complete.clone(), false), Outcome::Succeeded);
     assert_eq!(job(complete, true), Outcome::Succeeded, "removed by its TTL after it completed");
-    let failed = json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]});
+    let failed =
+        json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]});
     assert!(matches!(job(failed, false), Outcome::Failed(_)));
     assert!(matches!(job(json!({}), false), Outcome::Running(_)));
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});

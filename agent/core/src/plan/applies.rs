@@ -170,7 +170,11 @@ fn hook_step(input: &Input<'_>, hook: &HookEntry, phase: Phase) -> Step {
     });
     Step {
         action: Action::Hook,
-        reason: if awaited { format!("{phase} hook, made before a restart") } else { format!("{phase} hook") },
+        reason: if awaited {
+            format!("{phase} hook, made before a restart")
+        } else {
+            format!("{phase} hook")
+        },
         apply: Some(Apply {
             key: key.clone(),
             manifest: entry.manifest,

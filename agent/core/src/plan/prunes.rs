@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pintle_model::application::PropagationPolicy;
 use pintle_model::{AppKey, Digest, ObjectKey, Reason, names};
 
-use super::{Action, Input, Known, Options, Part, Plan, Refusal, Relation, Sighting, Stage, Step, is_selected};
+use super::{
+    Action, Input, Known, Options, Part, Plan, Refusal, Relation, Sighting, Stage, Step, is_selected,
+};
 use crate::engine::record::{Adopted, ObjectOptions};
 use crate::order;
 
@@ -88,12 +90,7 @@ fn candidate(input: &Input<'_>, key: &ObjectKey, known: &Known<'_>, plan: &mut P
 
 /// The guards on deletions as a whole and one by one. What is refused can be confirmed with the token, except
 /// for an empty render (`allowEmpty` is the only way) and objects that are never deleted.
-fn guard(
-    input: &Input<'_>,
-    inventory: usize,
-    candidates: Vec<Candidate>,
-    plan: &mut Plan,
-) -> Vec<Stage> {
+fn guard(input: &Input<'_>, inventory: usize, candidates: Vec<Candidate>, plan: &mut Plan) -> Vec<Stage> {
     if candidates.is_empty() {
         return Vec::new();
     }
@@ -152,14 +149,17 @@ fn is_replaced(input: &Input<'_>, key: &ObjectKey) -> bool {
     }
     let Some(stem) = hashed(&key.name) else { return false };
     input.desired.iter().any(|entry| {
-        entry.key.kind == key.kind && entry.key.namespace == key.namespace && hashed(&entry.key.name) == Some(stem)
+        entry.key.kind == key.kind
+            && entry.key.namespace == key.namespace
+            && hashed(&entry.key.name) == Some(stem)
     })
 }
 
 /// The name without its hash: Kustomize's ten characters at the end, as Helm charts and others do it too.
 fn hashed(name: &str) -> Option<&str> {
     let (stem, hash) = name.rsplit_once('-')?;
-    let looks_so = (8..=12).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let looks_so =
+        (8..=12).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     (looks_so && !stem.is_empty()).then_some(stem)
 }
 

@@ -99,11 +99,7 @@ impl Case {
     }
 
     fn pruned(&self) -> Vec<String> {
-        self.plan()
-            .prunes()
-            .flat_map(|stage| &stage.steps)
-            .map(|step| step.key.name.to_string())
-            .collect()
+        self.plan().prunes().flat_map(|stage| &stage.steps).map(|step| step.key.name.to_string()).collect()
     }
 }
 
@@ -158,7 +154,11 @@ fn too_many_deletions_need_the_token_of_exactly_this_plan() {
         case.inventory.push((key.clone(), record(&key), Sighting::Present(Verdict::Same)));
     }
     let plan = case.plan();
-    assert!(plan.prunes().next().is_none() && plan.refusals[0].message.contains("maxShare"), "{:?}", plan.refusals);
+    assert!(
+        plan.prunes().next().is_none() && plan.refusals[0].message.contains("maxShare"),
+        "{:?}",
+        plan.refusals
+    );
     case.options.confirm = Some("another".into());
     assert_eq!(case.pruned().len(), 0);
     case.options.confirm = plan.token;
@@ -465,7 +465,8 @@ fn what_is_ignored_is_neither_applied_nor_deleted_and_if_not_present_never_chang
     assert!(case.plan().is_empty());
     let mut case = Case::new();
     case.options.prune = false;
-    case.desired[0] = DesiredEntry { only_create: true, manifest: Digest::of(b"newer"), ..entry(map("stays"), 0) };
+    case.desired[0] =
+        DesiredEntry { only_create: true, manifest: Digest::of(b"newer"), ..entry(map("stays"), 0) };
     assert!(case.plan().is_empty());
     case.inventory[0].2 = Sighting::Gone;
     assert_eq!(case.plan().stages[0].steps[0].action, Action::Create);

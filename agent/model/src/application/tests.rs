@@ -266,7 +266,8 @@ fn sync_options_are_typed() {
     assert_eq!(options.propagation(), PropagationPolicy::Background);
     assert_eq!(&parse_sync_options(&list.join(" , ")).unwrap(), options);
     assert_eq!(parse_sync_options(" ,, ").unwrap(), SyncOptions::default());
-    let more = "Prune=confirm,Delete=false,PruneLast=true,Replace=true,Force=true,SkipDryRunOnMissingResource=true";
+    let more =
+        "Prune=confirm,Delete=false,PruneLast=true,Replace=true,Force=true,SkipDryRunOnMissingResource=true";
     let found = parse_sync_options(more).unwrap();
     assert_eq!((found.prune, found.delete), (Some(Consent::Confirm), Some(Consent::False)));
     assert_eq!(found.to_texts().join(","), more);

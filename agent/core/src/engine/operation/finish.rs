@@ -42,7 +42,11 @@ pub(super) fn fail_with_results(state: &mut State, key: &AppKey, now: Now, fx: &
         .collect();
     let shown = failed.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
     let more = if failed.len() > 5 { format!("; and {} more", failed.len() - 5) } else { String::new() };
-    let message = format!("{} of {} objects failed: {shown}{more}", failed.len(), operation.plan.len().max(failed.len()));
+    let message = format!(
+        "{} of {} objects failed: {shown}{more}",
+        failed.len(),
+        operation.plan.len().max(failed.len())
+    );
     fail(state, key, message, now, fx);
 }
 
@@ -85,7 +89,14 @@ pub(super) fn finish_empty(state: &mut State, key: &AppKey, now: Now, fx: &mut V
 }
 
 /// Ends the operation: history, inventory and journal in one commit.
-pub(super) fn finish(state: &mut State, key: &AppKey, phase: Phase, message: String, now: Now, fx: &mut Vec<Effect>) {
+pub(super) fn finish(
+    state: &mut State,
+    key: &AppKey,
+    phase: Phase,
+    message: String,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
     let Some(app) = state.apps.get_mut(key) else { return };
     let Some(operation) = app.operation.take() else { return };
     app.dirty = true;
@@ -199,4 +210,3 @@ fn history(app: &mut App, operation: Operation, phase: Phase, message: &str, now
     }
     writes
 }
-

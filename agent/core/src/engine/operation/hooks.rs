@@ -20,7 +20,9 @@ pub(in crate::engine) fn seen(
     now: Now,
     fx: &mut Vec<Effect>,
 ) -> bool {
-    let Some(tracked) = state.apps.get_mut(owner).and_then(|app| app.objects.get_mut(key)) else { return false };
+    let Some(tracked) = state.apps.get_mut(owner).and_then(|app| app.objects.get_mut(key)) else {
+        return false;
+    };
     let Some(mark) = tracked.record.hook.as_mut() else { return false };
     if tracked.record.uid.as_deref() != Some(object.uid()) {
         return true;
@@ -106,13 +108,19 @@ fn ended(state: &mut State, owner: &AppKey, key: &ObjectKey, now: Now, fx: &mut 
     if let Some(operation) = running {
         match &mark.outcome {
             Some(Outcome::Failed(message)) => {
-                operation.result(key, ResultCode::SyncFailed, format!("{} hook failed: {message}", mark.phase));
+                operation.result(
+                    key,
+                    ResultCode::SyncFailed,
+                    format!("{} hook failed: {message}", mark.phase),
+                );
             }
             _ => operation.result(key, ResultCode::Synced, format!("{} hook succeeded", mark.phase)),
         }
         if succeeded {
             let render = operation.render.id;
-            let done = app.hooks_done.get_or_insert_with(|| HooksDone { render, hooks: std::collections::BTreeSet::new() });
+            let done = app
+                .hooks_done
+                .get_or_insert_with(|| HooksDone { render, hooks: std::collections::BTreeSet::new() });
             done.hooks.insert((mark.phase, mark.wanted.clone(), mark.manifest));
         }
     }

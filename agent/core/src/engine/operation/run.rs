@@ -93,7 +93,10 @@ fn check(state: &mut State, key: &AppKey, stage: usize, fx: &mut Vec<Effect>) ->
 /// Would the step change something that is there?
 fn exists(step: &Step) -> bool {
     matches!(step.action, Action::Update | Action::Revert)
-        && step.apply.as_ref().is_some_and(|apply| matches!(apply.expect, crate::engine::effect::Expect::Uid(_)))
+        && step
+            .apply
+            .as_ref()
+            .is_some_and(|apply| matches!(apply.expect, crate::engine::effect::Expect::Uid(_)))
 }
 
 /// What depends on something that the same plan changes before it cannot be judged by a dry run now: its definition,
@@ -107,7 +110,8 @@ fn is_checkable(operation: &Operation, step: &Step) -> bool {
     let rules = |other: &Step| {
         matches!(
             (&*other.key.group, &*other.key.kind),
-            ("admissionregistration.k8s.io" | "rbac.authorization.k8s.io", _) | ("", "ResourceQuota" | "LimitRange")
+            ("admissionregistration.k8s.io" | "rbac.authorization.k8s.io", _)
+                | ("", "ResourceQuota" | "LimitRange")
         )
     };
     let itself = |other: &Step| other.key == step.key;
@@ -185,7 +189,8 @@ fn applied(state: &mut State, key: &AppKey, at: usize, now: Now, fx: &mut Vec<Ef
         return;
     }
     // A hook may have ended, and failed, before all of its stage was applied.
-    let failed = waiting.iter().find_map(|object| Some((object.clone(), hooks::failure(state, key, object)?)));
+    let failed =
+        waiting.iter().find_map(|object| Some((object.clone(), hooks::failure(state, key, object)?)));
     if let Some((object, message)) = failed {
         finish::fail(state, key, format!("hook {object} failed: {message}"), now, fx);
         return;
@@ -272,8 +277,10 @@ fn to_wait_for(state: &State, key: &AppKey, stage: usize) -> BTreeSet<ObjectKey>
     }
     if current.wait_healthy {
         // Hooks of the wave, whatever stage of it they stand in.
-        let of_wave =
-            operation.stages().iter().filter(|other| (other.part, other.wave) == (current.part, current.wave));
+        let of_wave = operation
+            .stages()
+            .iter()
+            .filter(|other| (other.part, other.wave) == (current.part, current.wave));
         let steps = of_wave.flat_map(|stage| &stage.steps);
         keys.extend(steps.filter(|step| step.hook.is_some()).map(|step| step.key.clone()));
     }
@@ -290,7 +297,13 @@ fn is_done(app: &App, key: &ObjectKey) -> bool {
 }
 
 /// The health or existence of an object changed: is somebody waiting for it?
-pub(in crate::engine) fn recheck(state: &mut State, key: &AppKey, object: &ObjectKey, now: Now, fx: &mut Vec<Effect>) {
+pub(in crate::engine) fn recheck(
+    state: &mut State,
+    key: &AppKey,
+    object: &ObjectKey,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) {
     let Some(app) = state.apps.get_mut(key) else { return };
     let done = is_done(app, object);
     let is_hook = app.objects.get(object).is_some_and(|tracked| tracked.record.hook.is_some());
@@ -458,12 +471,15 @@ pub(in crate::engine) fn drive(state: &mut State, key: &AppKey, now: Now, fx: &m
 fn superseded(app: &App, operation: &Operation) -> Option<String> {
     let OpPhase::Waiting { waiting, .. } = &operation.phase else { return None };
     let newer = app.render().filter(|render| render.id != operation.render.id)?;
-    let hook_runs = waiting
-        .iter()
-        .any(|key| app.objects.get(key).is_some_and(|tracked| tracked.record.hook.is_some()));
+    let hook_runs =
+        waiting.iter().any(|key| app.objects.get(key).is_some_and(|tracked| tracked.record.hook.is_some()));
     let ends = operation.trigger == Trigger::Automated && operation.failing.is_none() && !hook_runs;
     ends.then(|| {
-        format!("ended for the newer revision {} while waiting for {}", newer.revision.short(), list(waiting.iter()))
+        format!(
+            "ended for the newer revision {} while waiting for {}",
+            newer.revision.short(),
+            list(waiting.iter())
+        )
     })
 }
 
