@@ -9,6 +9,8 @@ mod bad_input;
 mod crash;
 #[path = "agent/drift.rs"]
 mod drift;
+#[path = "agent/install.rs"]
+mod install;
 #[path = "agent/ownership.rs"]
 mod ownership;
 #[path = "agent/rest.rs"]

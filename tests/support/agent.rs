@@ -55,6 +55,14 @@ impl Agent {
         std::fs::write(self.path(&format!("apps.d/{name}.yaml")), text).expect("a file");
     }
 
+    /// Uses another kubeconfig from now on: of another user, say.
+    pub fn use_kubeconfig(&mut self, kubeconfig: &Path) {
+        let before = std::mem::replace(&mut self.kubeconfig, kubeconfig.to_owned());
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a file");
+        let (before, after) = (before.display().to_string(), kubeconfig.display().to_string());
+        std::fs::write(self.path("pintle.yaml"), config.replace(&before, &after)).expect("a file");
+    }
+
     /// Sets an environment variable for the next start.
     pub fn env(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));

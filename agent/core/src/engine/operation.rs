@@ -351,7 +351,7 @@ pub(super) fn step_applied(
     match &result {
         Ok(applied) => operation.result(object, ResultCode::Synced, verb(operation, object, applied)),
         Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, problem.message.clone());
+            operation.result(object, ResultCode::SyncFailed, failure(problem));
             if let Some(tracked) = app.objects.get_mut(object)
                 && (problem.reason == Reason::Conflict || tracked.record.uid.is_none())
             {
@@ -517,7 +517,7 @@ pub(super) fn step_deleted(
     match result {
         Ok(_) => operation.result(object, ResultCode::Pruned, "pruned"),
         Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message));
+            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", failure(&problem)));
         }
     }
     let OpPhase::Pruning { stage, pending } = &mut operation.phase else { return };
@@ -530,6 +530,14 @@ pub(super) fn step_deleted(
         } else {
             prune_stage(state, key, next, now, fx);
         }
+    }
+}
+
+/// What a failed step says. A missing right is mended outside of git, so where to do that is said too.
+fn failure(problem: &Problem) -> String {
+    match problem.reason {
+        Reason::Forbidden => format!("{}: {}", problem.message, problem.reason.hint()),
+        _ => problem.message.clone(),
     }
 }
 
