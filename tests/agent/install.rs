@@ -90,11 +90,7 @@ impl Installed {
         let path = agent.path("token-kubeconfig");
         std::fs::write(&path, text.to_string()).expect("what the test needs");
         agent.use_kubeconfig(&path);
-        let file = agent.path("pintle.yaml");
-        let config = std::fs::read_to_string(&file).expect("what the test needs");
-        let identity = format!("agent: {{id: {}, namespace: {namespace}}}", self.name);
-        std::fs::write(&file, config.replace("agent: {id: test-agent}", &identity))
-            .expect("what the test needs");
+        agent.identify(&self.name, &namespace);
     }
 
     /// Our requests that were refused. That there are others shows that the user was found in the log.

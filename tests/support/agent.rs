@@ -58,9 +58,19 @@ impl Agent {
     /// Uses another kubeconfig from now on: of another user, say.
     pub fn use_kubeconfig(&mut self, kubeconfig: &Path) {
         let before = std::mem::replace(&mut self.kubeconfig, kubeconfig.to_owned());
+        self.edit(&before.display().to_string(), &kubeconfig.display().to_string());
+    }
+
+    /// Gives it an id and a namespace of its own objects.
+    pub fn identify(&self, id: &str, namespace: &str) {
+        self.edit("agent: {id: test-agent}", &format!("agent: {{id: {id}, namespace: {namespace}}}"));
+    }
+
+    /// Replaces a part of its configuration, which must be there.
+    pub fn edit(&self, before: &str, after: &str) {
         let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a file");
-        let (before, after) = (before.display().to_string(), kubeconfig.display().to_string());
-        std::fs::write(self.path("pintle.yaml"), config.replace(&before, &after)).expect("a file");
+        assert!(config.contains(before), "{before} is not in {config}");
+        std::fs::write(self.path("pintle.yaml"), config.replace(before, after)).expect("a file");
     }
 
     /// Sets an environment variable for the next start.

@@ -23,6 +23,9 @@ pub struct Audited {
     pub user_agent: String,
     pub code: u64,
     pub uri: String,
+    /// When it came, and when it was answered (RFC 3339).
+    pub received: String,
+    pub answered: String,
 }
 
 impl ControlPlane {
@@ -82,6 +85,8 @@ impl ControlPlane {
                     user_agent: text("/userAgent"),
                     code: entry.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default(),
                     uri: text("/requestURI"),
+                    received: text("/requestReceivedTimestamp"),
+                    answered: text("/stageTimestamp"),
                 }
             })
             .filter(|request| request.user_agent.starts_with("pintle/"))

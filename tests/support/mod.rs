@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod control_plane;
+pub mod counted;
 pub mod git;
 pub mod git_front;
 pub mod pki;
