@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo test fmt clippy unit sim integration soak release check-tools units
+.PHONY: demo test fmt clippy unit sim integration soak bench release check-tools units
 
 ## Shows the main job on the embedded control plane, or on the cluster of KUBECONFIG. KEEP=1 leaves it running.
 demo: check-tools
@@ -40,6 +40,11 @@ units:
 ## Hours of simulation: SEEDS=100000 make soak.
 soak:
 	PINTLE_SIM_SEEDS=$(or $(SEEDS),100000) $(CARGO) test --package pintle-core --test sim -- --nocapture
+
+## Figures of the release binary, with their targets: a table, and target/bench/results.json. BENCH_LARGE=1: 5,000 objects too.
+bench: check-tools
+	bash tests/control-plane/build.sh > /dev/null
+	$(CARGO) test --release --package pintle --test bench
 
 ## A static binary for this architecture.
 release: check-tools

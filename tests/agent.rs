@@ -13,6 +13,8 @@ mod drift;
 mod faults;
 #[path = "agent/hooks.rs"]
 mod hooks;
+#[path = "agent/install.rs"]
+mod install;
 #[path = "agent/ownership.rs"]
 mod ownership;
 #[path = "agent/rest.rs"]
@@ -60,7 +62,7 @@ impl World {
         let repo = Repo::new(root.path(), "fleet");
         let front = GitFront::start(root.path(), "user", "secret");
         let agent = Agent::new(&cluster.kubeconfig(), &front, "user", "secret");
-        agent.set_namespace(&agent_namespace(name));
+        agent.identify("test-agent", &agent_namespace(name));
         Self { cluster, name, repo, front, agent, _root: root }
     }
 

@@ -89,8 +89,11 @@ fn rename(mut bound: Bound, path: &Path) -> Bound {
 }
 
 fn give_to_group(path: &Path) -> Result<(), Problem> {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let has = std::fs::metadata(path).map(|metadata| metadata.gid()).ok();
+    // Under the systemd unit it has the group already, and the call is forbidden there (SystemCallFilter).
     if let Some(gid) = std::fs::read_to_string("/etc/group").ok().and_then(|text| group_id(&text, GROUP))
+        && has != Some(gid)
         && let Err(error) = std::os::unix::fs::chown(path, None, Some(gid))
     {
         // Only root and members may do so; without it the socket is for our own user and group.

@@ -202,8 +202,7 @@ fn a_second_agent_touches_nothing_and_takes_over_only_when_told() {
     world.synced();
     // Another agent, with another id and store, for the same cluster.
     let second = Agent::new(&world.cluster.kubeconfig(), &world.front, "user", "secret");
-    second.set_namespace(&crate::agent_namespace("claimed"));
-    second.set_id("second-agent");
+    second.identify("second-agent", &crate::agent_namespace("claimed"));
     second.application("other", &world.front.url("fleet"), "claimed", "claimed", crate::AUTOMATED);
     let output = second.run(&["once"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -221,7 +220,7 @@ fn a_second_agent_touches_nothing_and_takes_over_only_when_told() {
     first.application("claimed", &world.front.url("fleet"), "claimed", "claimed", crate::AUTOMATED);
     first.ok(&["once"]);
     let second = Agent::new(&own.kubeconfig(), &world.front, "user", "secret");
-    second.set_id("second-agent");
+    second.edit("id: test-agent", "id: second-agent");
     second.application("other", &world.front.url("fleet"), "claimed", "claimed", "syncOptions: []");
     second.ok(&["sync", "other", "--take-over"]);
     let holder =

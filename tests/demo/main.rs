@@ -72,7 +72,7 @@ impl Story {
         let front = GitFront::start(root.path(), USER, PASSWORD);
         let agent = Agent::new(&cluster.kubeconfig(), &front, USER, PASSWORD);
         // A namespace of its own: on somebody's cluster the demo must not claim what a real agent claims.
-        agent.set_namespace(OWN_NAMESPACE);
+        agent.identify("test-agent", OWN_NAMESPACE);
         let began = std::time::Instant::now();
         say("a cluster is there, and a git server over HTTPS with its own CA and basic auth");
         Self { cluster, front, repo, agent, checked: Vec::new(), commits: Vec::new(), began, _root: root }

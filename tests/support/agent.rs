@@ -55,30 +55,24 @@ impl Agent {
         std::fs::write(self.path(&format!("apps.d/{name}.yaml")), text).expect("a file");
     }
 
-    /// Another kubeconfig for everything that follows.
-    pub fn use_kubeconfig(&mut self, path: &Path) {
-        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
-        let old = self.kubeconfig.display().to_string();
-        let text = config.replace(&old, &path.display().to_string());
-        std::fs::write(self.path("pintle.yaml"), text).expect("a file");
-        self.kubeconfig = path.to_owned();
+    /// Uses another kubeconfig from now on: of another user, say.
+    pub fn use_kubeconfig(&mut self, kubeconfig: &Path) {
+        let before = std::mem::replace(&mut self.kubeconfig, kubeconfig.to_owned());
+        self.edit(&before.display().to_string(), &kubeconfig.display().to_string());
     }
 
-    /// Another namespace for the agent's own objects. Agents that share a cluster in tests have one each: the claim
-    /// and the ApplySet parents of one are then none of the others' business.
-    pub fn set_namespace(&self, namespace: &str) {
-        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
-        let text = config.replace(
-            "agent: {id: test-agent}",
-            &format!("agent: {{id: test-agent, namespace: {namespace}}}"),
-        );
-        std::fs::write(self.path("pintle.yaml"), text).expect("a file");
+    /// Gives it an id and a namespace of its own objects.
+    pub fn identify(&self, id: &str, namespace: &str) {
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a file");
+        let line = config.lines().find(|line| line.starts_with("agent: ")).expect("an agent").to_owned();
+        self.edit(&line, &format!("agent: {{id: {id}, namespace: {namespace}}}"));
     }
 
-    /// Another agent id.
-    pub fn set_id(&self, id: &str) {
-        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a configuration");
-        std::fs::write(self.path("pintle.yaml"), config.replace("test-agent", id)).expect("a file");
+    /// Replaces a part of its configuration, which must be there.
+    pub fn edit(&self, before: &str, after: &str) {
+        let config = std::fs::read_to_string(self.path("pintle.yaml")).expect("a file");
+        assert!(config.contains(before), "{before} is not in {config}");
+        std::fs::write(self.path("pintle.yaml"), config.replace(before, after)).expect("a file");
     }
 
     /// Sets an environment variable for the next start.

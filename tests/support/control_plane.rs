@@ -19,9 +19,13 @@ pub struct Audited {
     pub resource: String,
     pub namespace: String,
     pub name: String,
+    pub user: String,
     pub user_agent: String,
     pub code: u64,
     pub uri: String,
+    /// When it came, and when it was answered (RFC 3339).
+    pub received: String,
+    pub answered: String,
 }
 
 impl ControlPlane {
@@ -77,9 +81,12 @@ impl ControlPlane {
                     resource: text("/objectRef/resource"),
                     namespace: text("/objectRef/namespace"),
                     name: text("/objectRef/name"),
+                    user: text("/user/username"),
                     user_agent: text("/userAgent"),
                     code: entry.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default(),
                     uri: text("/requestURI"),
+                    received: text("/requestReceivedTimestamp"),
+                    answered: text("/stageTimestamp"),
                 }
             })
             .filter(|request| request.user_agent.starts_with("pintle/"))

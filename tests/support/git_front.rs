@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
+use super::counted::Counted;
 use super::pki::Authority;
 
 /// How the server behaves.
@@ -43,7 +44,8 @@ struct Shared {
     user: String,
     password: String,
     requests: Mutex<Vec<String>>,
-    bytes: AtomicU64,
+    /// Both ways, TLS included.
+    bytes: Arc<AtomicU64>,
 }
 
 impl GitFront {
@@ -65,7 +67,7 @@ impl GitFront {
             user: user.to_owned(),
             password: password.to_owned(),
             requests: Mutex::default(),
-            bytes: AtomicU64::new(0),
+            bytes: Arc::default(),
         });
         let state = shared.clone();
         runtime.spawn(async move {
@@ -75,6 +77,7 @@ impl GitFront {
                 }
                 let (acceptor, state) = (acceptor.clone(), state.clone());
                 tokio::spawn(async move {
+                    let stream = Counted::new(stream, state.bytes.clone());
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service = hyper::service::service_fn(move |request| answer(state.clone(), request));
                     let io = hyper_util::rt::TokioIo::new(stream);
@@ -99,6 +102,11 @@ impl GitFront {
 
     pub fn set(&self, mode: Mode) {
         self.shared.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// Bytes on the wire so far, both ways, TLS included.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::SeqCst)
     }
 
     /// `METHOD path` of every request so far.
@@ -184,7 +192,6 @@ async fn answer(
             axum::body::to_bytes(std::mem::take(response.body_mut()), usize::MAX).await.unwrap_or_default();
         *response.body_mut() = Body::from(bytes.slice(..bytes.len().min(200)));
     }
-    state.bytes.fetch_add(output.stdout.len() as u64, Ordering::SeqCst);
     Ok(response)
 }
 

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod control_plane;
+pub mod counted;
 pub mod fault_proxy;
 pub mod git;
 pub mod git_front;

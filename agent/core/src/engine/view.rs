@@ -302,7 +302,7 @@ fn cluster_conditions(state: &State, app: &App, found: &mut Vec<(&'static str, S
         .iter()
         .filter_map(|kind| {
             let problem = state.watches.get(kind)?.problem.as_ref()?;
-            Some(format!("{kind} cannot be watched: {}", problem.message))
+            Some(format!("{kind} cannot be watched: {}: {}", problem.message, problem.reason.hint()))
         })
         .collect();
     if !broken.is_empty() {

@@ -148,7 +148,7 @@ pub(in crate::engine) fn step_checked(
             problem.reason == Reason::ImmutableField && apply.way == crate::engine::record::ApplyWay::Recreate
         });
         if refused && !remade {
-            operation.result(object, ResultCode::SyncFailed, format!("dry run: {}", problem.message));
+            operation.result(object, ResultCode::SyncFailed, format!("dry run: {}", failure(&problem)));
         }
     }
     if !done {
@@ -220,7 +220,7 @@ pub(in crate::engine) fn step_applied(
         Ok(_) if operation.plan.step(object).is_some_and(|step| step.hook.is_some()) => {}
         Ok(applied) => operation.result(object, ResultCode::Synced, verb(operation, object, applied)),
         Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, problem.message.clone());
+            operation.result(object, ResultCode::SyncFailed, failure(problem));
             if let Some(tracked) = app.objects.get_mut(object)
                 && (problem.reason == Reason::Conflict || tracked.record.uid.is_none())
             {
@@ -399,7 +399,7 @@ pub(in crate::engine) fn step_deleted(
     match result {
         Ok(_) => operation.result(object, ResultCode::Pruned, "pruned"),
         Err(problem) => {
-            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", problem.message));
+            operation.result(object, ResultCode::SyncFailed, format!("prune: {}", failure(&problem)));
         }
     }
     let OpPhase::Pruning { stage: at, pending } = &mut operation.phase else { return };
@@ -487,4 +487,12 @@ fn list<'a>(keys: impl Iterator<Item = &'a ObjectKey>) -> String {
     let names: Vec<String> = keys.map(ToString::to_string).collect();
     let shown = names.iter().take(10).cloned().collect::<Vec<_>>().join("; ");
     if names.len() > 10 { format!("{shown}; and {} more", names.len() - 10) } else { shown }
+}
+
+/// What a failed step says. A missing right is mended outside of git, so where to do that is said too.
+fn failure(problem: &Problem) -> String {
+    match problem.reason {
+        Reason::Forbidden => format!("{}: {}", problem.message, problem.reason.hint()),
+        _ => problem.message.clone(),
+    }
 }
