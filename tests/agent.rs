@@ -15,6 +15,8 @@ mod faults;
 mod hooks;
 #[path = "agent/install.rs"]
 mod install;
+#[path = "agent/options.rs"]
+mod options;
 #[path = "agent/ownership.rs"]
 mod ownership;
 #[path = "agent/rest.rs"]

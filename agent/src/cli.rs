@@ -99,7 +99,9 @@ pub async fn run(cli: &Cli, screen: &mut Screen<'_>) -> Ended {
         | Command::Diff(_)
         | Command::History(_)
         | Command::Rollback(_)
+        | Command::Pause(_)
         | Command::Resume(_)
+        | Command::Restore(_)
         | Command::Store(StoreCommand::Rebind) => with_agent(cli, screen).await,
     }
 }
@@ -127,6 +129,10 @@ async fn ask(session: &Session, command: &Command, screen: &mut Screen<'_>) -> E
         Command::Rollback(args) | Command::App(AppCommand::Rollback(args)) => {
             operate::rollback(client, screen, args).await
         }
+        Command::Pause(args) | Command::App(AppCommand::Pause(args)) => {
+            apps::pause(client, screen, args).await
+        }
+        Command::Restore(command) => apps::restore(client, screen, command).await,
         Command::Resume(args) | Command::App(AppCommand::Resume(args)) => {
             apps::resume(client, screen, &args.app).await
         }

@@ -149,6 +149,30 @@ impl Client {
         self.get(&path(app, "/history")).await
     }
 
+    /// `POST .../pause`.
+    pub async fn pause(
+        &self,
+        app: &AppKey,
+        request: &api::PauseRequest,
+    ) -> Result<api::Application, Problem> {
+        self.post(&path(app, "/pause"), request).await
+    }
+
+    /// `GET /backups`.
+    pub async fn backups(&self) -> Result<api::BackupList, Problem> {
+        self.get("/backups").await
+    }
+
+    /// `GET /backups/{id}`.
+    pub async fn backup(&self, id: &str) -> Result<api::Backup, Problem> {
+        self.get(&format!("/backups/{}", escape(id))).await
+    }
+
+    /// `POST /backups/{id}/restore`.
+    pub async fn restore(&self, id: &str, request: &api::RestoreRequest) -> Result<api::Backup, Problem> {
+        self.post(&format!("/backups/{}/restore", escape(id)), request).await
+    }
+
     /// `POST .../resume`.
     pub async fn resume(&self, app: &AppKey) -> Result<api::Application, Problem> {
         self.post(&path(app, "/resume"), &()).await

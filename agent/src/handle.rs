@@ -54,6 +54,13 @@ pub enum Call {
         /// What is asked for.
         request: api::RollbackRequest,
     },
+    /// Neither automated sync nor selfHeal: [`Reply::App`].
+    AppPause {
+        /// The application.
+        app: AppKey,
+        /// For how long, and why.
+        request: api::PauseRequest,
+    },
     /// Follow git again: [`Reply::App`].
     AppResume {
         /// The application.
@@ -78,6 +85,20 @@ pub enum Call {
         /// The application.
         app: AppKey,
     },
+    /// What was kept before deletions and replacements: [`Reply::Backups`].
+    Backups,
+    /// One backup: [`Reply::Backup`].
+    Backup {
+        /// Its id.
+        id: String,
+    },
+    /// Put a backup back: [`Reply::Backup`].
+    Restore {
+        /// Its id.
+        id: String,
+        /// How.
+        request: api::RestoreRequest,
+    },
     /// Look at everything that the agent needs: [`Reply::Doctor`].
     Doctor,
     /// Bind the store to the cluster that the kubeconfig names now: [`Reply::Store`].
@@ -95,10 +116,14 @@ impl Call {
             Self::AppDiff { .. } => "app diff",
             Self::AppHistory { .. } => "app history",
             Self::AppRollback { .. } => "app rollback",
+            Self::AppPause { .. } => "app pause",
             Self::AppResume { .. } => "app resume",
             Self::AppManifests { .. } => "app manifests",
             Self::AppDelete { .. } => "app delete",
             Self::AppTerminate { .. } => "app terminate-op",
+            Self::Backups => "restore list",
+            Self::Backup { .. } => "restore show",
+            Self::Restore { .. } => "restore put",
             Self::Doctor => "doctor",
             Self::StoreRebind => "store rebind",
         }
@@ -116,7 +141,11 @@ impl Call {
             | Self::AppSync { .. }
             | Self::AppDiff { .. }
             | Self::AppRollback { .. }
+            | Self::AppPause { .. }
             | Self::AppResume { .. }
+            | Self::Backups
+            | Self::Backup { .. }
+            | Self::Restore { .. }
             | Self::AppManifests { .. }
             | Self::AppDelete { .. }
             | Self::Doctor
@@ -144,6 +173,10 @@ pub enum Reply {
     History(api::History),
     /// To [`Call::AppManifests`].
     Manifests(api::Manifests),
+    /// To [`Call::Backups`].
+    Backups(api::BackupList),
+    /// To [`Call::Backup`] and [`Call::Restore`].
+    Backup(api::Backup),
     /// To [`Call::Doctor`].
     Doctor(api::Doctor),
     /// To [`Call::StoreRebind`].
@@ -274,6 +307,29 @@ impl Handle {
     pub async fn resume(&self, app: AppKey) -> Result<api::Application, Problem> {
         let call = Call::AppResume { app };
         self.pick(call, |reply| if let Reply::App(it) = reply { Some(it) } else { None }).await
+    }
+
+    /// [`Call::AppPause`].
+    pub async fn pause(&self, app: AppKey, request: api::PauseRequest) -> Result<api::Application, Problem> {
+        let call = Call::AppPause { app, request };
+        self.pick(call, |reply| if let Reply::App(it) = reply { Some(it) } else { None }).await
+    }
+
+    /// [`Call::Backups`].
+    pub async fn backups(&self) -> Result<api::BackupList, Problem> {
+        self.pick(Call::Backups, |reply| if let Reply::Backups(it) = reply { Some(it) } else { None }).await
+    }
+
+    /// [`Call::Backup`].
+    pub async fn backup(&self, id: String) -> Result<api::Backup, Problem> {
+        let call = Call::Backup { id };
+        self.pick(call, |reply| if let Reply::Backup(it) = reply { Some(it) } else { None }).await
+    }
+
+    /// [`Call::Restore`].
+    pub async fn restore(&self, id: String, request: api::RestoreRequest) -> Result<api::Backup, Problem> {
+        let call = Call::Restore { id, request };
+        self.pick(call, |reply| if let Reply::Backup(it) = reply { Some(it) } else { None }).await
     }
 
     /// [`Call::AppManifests`].

@@ -148,6 +148,18 @@ pub(crate) fn history() -> api::History {
     }
 }
 
+/// A ConfigMap as it was before it was pruned.
+pub(crate) fn backup() -> api::Backup {
+    api::Backup {
+        id: "1772600000000-0a1b2c3d".into(),
+        app: shop(),
+        key: pintle_model::ObjectKey::new("", "ConfigMap", "shop", "old"),
+        why: "pruned".into(),
+        at: at("2026-03-04T05:09:07Z"),
+        manifest: "apiVersion: v1\nkind: ConfigMap\n".into(),
+    }
+}
+
 pub(crate) fn status() -> api::Status {
     api::Status {
         now: at("2026-03-04T05:09:07Z"),
@@ -335,7 +347,9 @@ fn reply(call: Call, polls: &mut u32) -> Result<Reply, Problem> {
             None => diff(),
         }),
         Call::AppHistory { .. } => Reply::History(history()),
-        Call::AppResume { .. } => Reply::App(application()),
+        Call::AppResume { .. } | Call::AppPause { .. } => Reply::App(application()),
+        Call::Backups => Reply::Backups(api::BackupList { items: vec![backup()] }),
+        Call::Backup { .. } | Call::Restore { .. } => Reply::Backup(backup()),
         Call::AppManifests { .. } => Reply::Manifests(api::Manifests {
             app: shop(),
             revision: REVISION.into(),

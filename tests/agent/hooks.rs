@@ -140,14 +140,14 @@ fn a_job_with_a_ttl_of_nothing_succeeds_when_its_completion_was_seen() {
 
 #[test]
 fn a_hook_that_vanishes_unseen_fails_with_that_reason() {
-    let mut world = World::new("vanished");
+    let mut world = World::new("hook-vanished");
     world.write_job("slow", &job("slow", "pending", &format!("{HOOK}: PreSync")));
     world.write_map("settings", "git");
     world.repo.commit("first");
     world.application();
     world.agent.start();
     wait_for("the hook runs", 60, || world.get("job/slow", "{.metadata.uid}"));
-    world.cluster.kubectl(&["-n", "vanished", "delete", "job", "slow", "--wait=true"]);
+    world.cluster.kubectl(&["-n", "hook-vanished", "delete", "job", "slow", "--wait=true"]);
     world.wait_failed(&["PreSync hook job.batch/slow", "vanished before its result was seen"]);
 }
 

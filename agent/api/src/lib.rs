@@ -5,6 +5,7 @@
 //! ever holds a secret value: whoever fills a text or a difference has masked it before.
 
 pub mod application;
+pub mod backup;
 pub mod diff;
 pub mod doctor;
 pub mod document;
@@ -22,6 +23,7 @@ pub use application::{
     Application, ApplicationList, ApplicationStatus, Condition, HealthStatus, Metadata, ResourceHealth,
     ResourceStatus, Summary, SyncState, SyncStatus,
 };
+pub use backup::{Backup, BackupList, RestoreRequest};
 pub use diff::{Change, Diff, Difference, ObjectDiff};
 pub use doctor::{Check, Doctor, Verdict};
 pub use document::{Document, WrongDocument};
@@ -34,8 +36,8 @@ pub use operation::{
 };
 pub use plan::{Action, Plan, PlanStep, Refusal};
 pub use request::{
-    DeleteMode, DeleteRequest, DiffRequest, Refresh, RefreshRequest, ResourceSelector, RollbackRequest,
-    SyncRequest,
+    DeleteMode, DeleteRequest, DiffRequest, PauseRequest, Refresh, RefreshRequest, ResourceSelector,
+    RollbackRequest, SyncRequest,
 };
 pub use status::{AgentInfo, AppRow, ClockInfo, ClusterInfo, GitInfo, Hold, Status, StoreInfo};
 pub use store::{StoreBinding, StoreCheck};

@@ -62,6 +62,17 @@ pub struct RollbackRequest {
     pub dry_run: bool,
 }
 
+/// Body of `POST .../pause`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct PauseRequest {
+    /// It ends by itself after this many seconds; none means only by `resume`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// Why.
+    pub reason: String,
+}
+
 /// Body of `POST .../diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

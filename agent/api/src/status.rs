@@ -140,6 +140,8 @@ pub struct AppRow {
 pub enum Hold {
     /// A rollback holds it.
     Pinned,
+    /// A person paused it.
+    Paused,
     /// Its file vanished.
     Detached,
 }

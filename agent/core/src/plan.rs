@@ -246,6 +246,8 @@ pub struct Stage {
     pub wait_established: bool,
     /// Wait for everything that the render wants to be healthy, whatever its wave.
     pub wait_all: bool,
+    /// Wait for everything that is being deleted to be gone.
+    pub wait_gone: bool,
 }
 
 /// Something that the plan will not do.
@@ -364,6 +366,20 @@ pub fn make(input: &Input<'_>) -> Plan {
     if works {
         plan.on_fail = stages::order(on_fail, Vec::new());
     }
+    plan
+}
+
+/// Makes the plan of the deletion of an application with its objects: PreDelete hooks, the deletions, and when all is
+/// gone PostDelete hooks. The token stands for the whole plan; objects that are never deleted stay even so.
+pub fn cascade(input: &Input<'_>) -> Plan {
+    let mut plan = Plan::default();
+    let (before, after) = applies::delete_hooks(input);
+    let deletions = prunes::cascade(input, &mut plan);
+    plan.stages = stages::order(before, Vec::new());
+    plan.stages.extend(deletions);
+    let last = stages::order(after, Vec::new());
+    plan.stages.push(Stage { part: Part::PruneLast, wait_gone: true, ..Stage::default() });
+    plan.stages.extend(last);
     plan
 }
 

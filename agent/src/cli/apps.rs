@@ -1,10 +1,14 @@
 //! Commands that read: list, get, diff, history, manifests, status, doctor, and the small ones that change.
 
 use jiff::Timestamp;
-use pintle_api::{ApplicationList, Doctor, Document, Refresh, Verdict, doctor::Check};
+use pintle_api::{
+    ApplicationList, Doctor, Document, PauseRequest, Refresh, RestoreRequest, Verdict, doctor::Check,
+};
 use pintle_model::{AppKey, Problem, Reason};
 
-use super::args::{AppArg, DiffArgs, GetArgs, Globals, ListArgs, ManifestSource, ManifestsArgs};
+use super::args::{
+    AppArg, DiffArgs, GetArgs, Globals, ListArgs, ManifestSource, ManifestsArgs, PauseArgs, RestoreCommand,
+};
 use super::exit::{Exit, Failure};
 use super::screen::{Format, Screen};
 use super::session::Session;
@@ -104,6 +108,48 @@ pub(super) async fn resume(client: &Client, screen: &mut Screen<'_>, app: &AppKe
     screen.document(&application, |application, _| {
         format!("application {} follows git again\n", application.qualified_name())
     })?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn pause(client: &Client, screen: &mut Screen<'_>, args: &PauseArgs) -> Ended {
+    screen.allow(&[])?;
+    let request = PauseRequest {
+        seconds: args.duration.map(|duration| duration.as_secs()),
+        reason: args.reason.clone(),
+    };
+    let application = client.pause(&args.app.app, &request).await?;
+    let until = args.duration.map_or_else(
+        || "until `pintle resume`".to_owned(),
+        |duration| format!("for {:#}", jiff::SignedDuration::try_from(duration).unwrap_or_default()),
+    );
+    screen.document(&application, |application, _| {
+        format!("application {} is paused {until}\n", application.qualified_name())
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn restore(client: &Client, screen: &mut Screen<'_>, command: &RestoreCommand) -> Ended {
+    screen.allow(&[])?;
+    match command {
+        RestoreCommand::List => {
+            let found = client.backups().await?;
+            screen.document(&found, view::backups)?;
+        }
+        RestoreCommand::Show(args) => {
+            let found = client.backup(&args.id).await?;
+            if screen.format() == Format::Json {
+                screen.value(&found.to_document())?;
+            } else {
+                screen.text(&found.manifest)?;
+            }
+        }
+        RestoreCommand::Put(args) => {
+            let request = RestoreRequest { force: args.force };
+            let found = client.restore(&args.backup.id, &request).await?;
+            screen
+                .document(&found, |found, _| format!("{} put back as it was at {}\n", found.key, found.at))?;
+        }
+    }
     Ok(Exit::Done)
 }
 

@@ -105,8 +105,13 @@ pub enum Command {
     History(AppArg),
     /// Short for `app rollback`
     Rollback(RollbackArgs),
+    /// Short for `app pause`
+    Pause(PauseArgs),
     /// Short for `app resume`
     Resume(AppArg),
+    /// What was kept before deletions and replacements: list it, show it, put it back
+    #[command(subcommand)]
+    Restore(RestoreCommand),
     /// Render a directory of manifests as the agent does
     Render(RenderArgs),
     /// Look at everything that the agent needs, and say how to fix it
@@ -138,7 +143,9 @@ pub enum AppCommand {
     History(AppArg),
     /// Go back to an earlier deployment and hold it, also offline
     Rollback(RollbackArgs),
-    /// End the hold of a rollback: follow git again
+    /// Stop automated sync and selfHeal for a time
+    Pause(PauseArgs),
+    /// End a pause and the hold of a rollback: follow git again
     Resume(AppArg),
     /// Print the manifests
     Manifests(ManifestsArgs),
@@ -164,6 +171,50 @@ pub struct AppArg {
     /// Name, or namespace/name
     #[arg(value_name = "APP", value_parser = parse_app)]
     pub app: AppKey,
+}
+
+/// `app pause`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct PauseArgs {
+    /// The application.
+    #[command(flatten)]
+    pub app: AppArg,
+    /// It ends by itself after this time (seconds, or 90s, 10m, 2h); only `resume` ends it when left out
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    pub duration: Option<Duration>,
+    /// Why, for whoever looks at it later
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub reason: String,
+}
+
+/// `restore ...`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum RestoreCommand {
+    /// List the backups, newest last
+    List,
+    /// Print one as YAML, secret values masked
+    Show(BackupArg),
+    /// Put one back into the cluster
+    Put(RestoreArgs),
+}
+
+/// One backup.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct BackupArg {
+    /// Id, from `restore list`
+    #[arg(value_name = "ID")]
+    pub id: String,
+}
+
+/// `restore put`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct RestoreArgs {
+    /// The backup.
+    #[command(flatten)]
+    pub backup: BackupArg,
+    /// Put it over the object that is there now
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `app list`.

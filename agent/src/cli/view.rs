@@ -4,7 +4,7 @@ mod application;
 mod report;
 
 pub(super) use application::{application, history, list, operation_block};
-pub(super) use report::{diff, doctor, manifests, plan, status, store_check};
+pub(super) use report::{backups, diff, doctor, manifests, plan, status, store_check};
 
 use std::fmt::Write as _;
 

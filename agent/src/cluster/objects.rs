@@ -17,6 +17,9 @@ pub enum FieldValidation {
     Ignore,
 }
 
+/// Field manager of objects that a person puts back: it is not git that wants them so.
+const RESTORE_MANAGER: &str = "pintle-restore";
+
 /// Options of a server-side apply. Always with force: git wins.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyOptions {
@@ -74,6 +77,14 @@ impl Cluster {
             .map(warning_text)
             .collect();
         Ok(Applied { object: parse(&answer.body, &path)?, created: answer.status == 201, warnings })
+    }
+
+    /// Makes an object that is not there.
+    pub async fn create(&self, resource: &ApiResource, object: &Object) -> Result<Object, ApiFailure> {
+        let path = format!("{}?fieldManager={RESTORE_MANAGER}", path(resource, object.namespace(), None));
+        let body = serde_json::to_vec(object.fields()).unwrap_or_default();
+        let answer = self.call(Method::POST, &path, Some(("application/json", body)), "").await?;
+        parse(&answer.body, &path)
     }
 
     /// Replaces an object that is there: everything that the payload does not say goes.

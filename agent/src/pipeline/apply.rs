@@ -134,6 +134,29 @@ impl Pipeline {
         Ok(target.request(&payload, None, true).await?.0)
     }
 
+    /// Puts a backup back: made anew where nothing is there; over what is there only with `force`, and then that is
+    /// kept too.
+    pub async fn put_back(&self, backup: &backups::Backup, force: bool) -> Result<(), Problem> {
+        let cluster = self.cluster()?;
+        let mut object = Object::try_from(backup.object.clone()).map_err(|error| {
+            Problem::new(Reason::StoreError, format!("the backup {}: {error}", backup.id))
+        })?;
+        let resource = resource_of(self, &backup.key, Some(object.api_version())).await?;
+        let live = patiently(|| cluster.get(&resource, &backup.key)).await?;
+        match live {
+            None => patiently(|| cluster.create(&resource, &object)).await.map(|_| ()),
+            Some(_) if !force => Err(Problem::new(
+                Reason::Conflict,
+                format!("{} is there; --force puts the backup over it", backup.key),
+            )),
+            Some(live) => {
+                self::backup(self, &backup.app, &backup.key, "replaced").await?;
+                object.metadata_mut().insert("resourceVersion".to_owned(), live.resource_version().into());
+                patiently(|| cluster.replace(&resource, &object)).await.map(|_| ())
+            }
+        }
+    }
+
     /// A stored payload.
     pub async fn read_manifest(&self, digest: pintle_model::Digest) -> Result<Object, Problem> {
         read_payload(self, digest, "the object").await

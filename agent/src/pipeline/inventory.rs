@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_core::engine::effect::Parent;
 use pintle_core::engine::event::{Event, Found, Rebuilt};
-use pintle_core::engine::record::{InventoryRecord, ObjectOptions, Pin};
+use pintle_core::engine::record::{InventoryRecord, ObjectOptions, Pause, Pin};
 use pintle_core::fields::{self, OwnedSet};
 use pintle_core::{adopt, identity};
 use pintle_model::application::{Consent, parse_compare_options, parse_sync_options};
@@ -21,6 +21,8 @@ use crate::records;
 const PARENT_APP: &str = "pintle.dev/application";
 /// Annotation on a parent: the pin, as JSON.
 const PARENT_PIN: &str = "pintle.dev/pin";
+/// Annotation on a parent: the pause, as JSON.
+const PARENT_PAUSE: &str = "pintle.dev/pause";
 /// Annotation on a parent: `Prune=false` on the application.
 const PARENT_KEEP: &str = "pintle.dev/prune";
 /// Annotation on a parent: its application was forgotten, its objects stay.
@@ -147,6 +149,9 @@ pub(super) async fn write_parent(pipeline: &Pipeline, parent: &Parent) -> Result
     if let Some(pin) = &parent.pin {
         annotations[PARENT_PIN] = records::pin_text(pin).into();
     }
+    if let Some(pause) = &parent.pause {
+        annotations[PARENT_PAUSE] = serde_json::to_string(pause).unwrap_or_default().into();
+    }
     if parent.keep {
         annotations[PARENT_KEEP] = "false".into();
     }
@@ -220,6 +225,7 @@ async fn rebuild_one(
     let selector = format!("{}={part_of}", names::PART_OF_LABEL);
     let mut rebuilt = Rebuilt {
         pin: parent.annotation(PARENT_PIN).and_then(|text| serde_json::from_str::<Pin>(text).ok()),
+        pause: parent.annotation(PARENT_PAUSE).and_then(|text| serde_json::from_str::<Pause>(text).ok()),
         ..Rebuilt::default()
     };
     let keep = parent.annotation(PARENT_KEEP) == Some("false");

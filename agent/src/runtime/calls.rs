@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::{Runtime, views};
 use crate::handle::{Ask, Call, Reply};
 use crate::pipeline::{Message, Pipeline};
-use crate::{records, runtime};
+use crate::{backups, records, runtime};
 
 /// Carries out one call.
 pub(crate) fn call(runtime: &mut Runtime, ask: Ask) {
@@ -49,6 +49,29 @@ pub(crate) fn call(runtime: &mut Runtime, ask: Ask) {
                 state.apps.get(&app_again).map(|app| Reply::App(views::application(state, app, wall, &[])))
             });
         }
+        Call::AppPause { app, request: asked } => {
+            let now = runtime.clock.now().wall;
+            let until =
+                asked.seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX)).map(|seconds| {
+                    now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(jiff::Timestamp::MAX)
+                });
+            let pause = engine::record::Pause { since: now, until, reason: asked.reason, by };
+            let app_again = app.clone();
+            request(runtime, app, Request::Pause(pause), answer, move |state, wall, _| {
+                state.apps.get(&app_again).map(|app| Reply::App(views::application(state, app, wall, &[])))
+            });
+        }
+        Call::Backups => {
+            let found = backups::list(runtime.pipeline.store()).map(|items| {
+                let items = items.iter().map(|backup| views::backup(backup, None)).collect();
+                Reply::Backups(api::BackupList { items })
+            });
+            reply(answer, found);
+        }
+        Call::Backup { id } => {
+            reply(answer, read_backup(&runtime.pipeline, &id).map(|(_, shown)| Reply::Backup(shown)));
+        }
+        Call::Restore { id, request } => restore(runtime, id, request, answer),
         Call::AppManifests { app, live } => manifests(runtime, &app, live, answer),
         Call::AppDelete { app, request: asked } => delete(runtime, app, &asked, by, answer),
         Call::AppTerminate { app } => {
@@ -203,7 +226,7 @@ fn started(key: AppKey) -> impl FnOnce(&State, jiff::Timestamp, &Answer) -> Opti
     move |state, _, said| {
         let id = match said {
             Answer::Started(id) => Some(*id),
-            Answer::Done(_) => None,
+            Answer::Done(_) | Answer::Planned(_) => None,
         };
         operation_reply(state, &key, id)
     }
@@ -345,7 +368,7 @@ fn delete(runtime: &mut Runtime, app: AppKey, asked: &api::DeleteRequest, by: St
             request(runtime, app, Request::DeleteOrphan { by }, answer, move |_, wall, said| {
                 let message = match said {
                     Answer::Done(text) => text.clone(),
-                    Answer::Started(_) => String::new(),
+                    Answer::Started(_) | Answer::Planned(_) => String::new(),
                 };
                 Some(Reply::Operation(api::Operation {
                     app: key,
@@ -359,15 +382,58 @@ fn delete(runtime: &mut Runtime, app: AppKey, asked: &api::DeleteRequest, by: St
                 }))
             });
         }
-        api::DeleteMode::Cascade => reply(
-            answer,
-            Err(Problem::new(
-                Reason::Usage,
-                "app delete --cascade is not supported by this version; --orphan forgets the application and leaves its \
-                 objects in the cluster, with their labels",
-            )),
-        ),
+        api::DeleteMode::Cascade => {
+            let key = app.clone();
+            let wanted = Request::DeleteCascade { by, confirm: asked.confirm.clone() };
+            request(runtime, app, wanted, answer, move |state, wall, said| match said {
+                Answer::Planned(plan) => {
+                    let revision = state
+                        .apps
+                        .get(&key)
+                        .and_then(|app| app.render())
+                        .map(|render| render.revision.to_string())
+                        .unwrap_or_default();
+                    Some(Reply::Plan(views::plan(&key, &revision, plan)))
+                }
+                // It may be over, and the application gone, by the time this is asked.
+                Answer::Started(id) => operation_reply(state, &key, Some(*id)).or_else(|| {
+                    Some(Reply::Operation(api::Operation {
+                        app: key.clone(),
+                        id: id.to_string(),
+                        state: api::OperationState {
+                            phase: api::OperationPhase::Succeeded,
+                            finished_at: Some(wall),
+                            ..api::OperationState::default()
+                        },
+                    }))
+                }),
+                Answer::Done(_) => operation_reply(state, &key, None),
+            });
+        }
     }
+}
+
+fn read_backup(pipeline: &Pipeline, id: &str) -> Result<(backups::Backup, api::Backup), Problem> {
+    let found = backups::get(pipeline.store(), id)?;
+    let backup = found.ok_or_else(|| {
+        Problem::new(Reason::NoSuch, format!("there is no backup {id}; `pintle restore list` shows them"))
+    })?;
+    let shown = views::backup(&backup, Some(pipeline.mask_key()));
+    Ok((backup, shown))
+}
+
+/// Puts a backup back: made anew where it is absent, over what is there only when told.
+fn restore(runtime: &Runtime, id: String, asked: api::RestoreRequest, answer: Waiter) {
+    let pipeline = runtime.pipeline.clone();
+    tokio::spawn(async move {
+        let result = match read_backup(&pipeline, &id) {
+            Ok((backup, shown)) => {
+                pipeline.put_back(&backup, asked.force).await.map(|()| Reply::Backup(shown))
+            }
+            Err(problem) => Err(problem),
+        };
+        reply(answer, result);
+    });
 }
 
 fn history(runtime: &Runtime, key: &AppKey, answer: Waiter) {
@@ -396,7 +462,10 @@ fn plan_only(
     let pipeline = runtime.pipeline.clone();
     tokio::spawn(async move {
         let result = make_plan(&pipeline, &app, &render, wanted).await;
-        reply(answer, result.map(|found| Reply::Plan(views::plan(&app, &render, &found))));
+        reply(
+            answer,
+            result.map(|found| Reply::Plan(views::plan(&app, &render.revision.to_string(), &found))),
+        );
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pintle_api as api;
 use pintle_core::engine::app::{App, Live, OpPhase};
-use pintle_core::engine::record::{HistoryRecord, ObjectResult, Phase, RenderRecord, ResultCode, Trigger};
+use pintle_core::engine::record::{HistoryRecord, ObjectResult, Phase, ResultCode, Trigger};
 use pintle_core::engine::view::{self, AppView};
 use pintle_core::engine::{Cluster, State};
 use pintle_core::fields::Verdict;
@@ -341,6 +341,9 @@ fn row(state: &State, app: &App, wall: Timestamp) -> api::AppRow {
     if app.holds.pin.is_some() {
         holds.push(api::Hold::Pinned);
     }
+    if app.holds.pause.is_some() {
+        holds.push(api::Hold::Paused);
+    }
     if app.holds.detached {
         holds.push(api::Hold::Detached);
     }
@@ -361,7 +364,7 @@ fn row(state: &State, app: &App, wall: Timestamp) -> api::AppRow {
 }
 
 /// A plan in the words of the API.
-pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &plan::Plan) -> api::Plan {
+pub(crate) fn plan(app: &pintle_model::AppKey, revision: &str, found: &plan::Plan) -> api::Plan {
     let stages = found.stages.iter();
     let steps = stages
         .flat_map(|stage| stage.steps.iter().map(move |step| (stage.wave, step)))
@@ -380,7 +383,7 @@ pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &pl
         .collect();
     api::Plan {
         app: app.clone(),
-        revision: render.revision.to_string(),
+        revision: revision.to_owned(),
         steps,
         refusals: found
             .refusals
@@ -403,5 +406,21 @@ pub(crate) fn plan(app: &pintle_model::AppKey, render: &RenderRecord, found: &pl
             })
             .collect(),
         token: found.token.clone().unwrap_or_default(),
+    }
+}
+
+/// A backup; its manifest only where a key for masks is given.
+pub(crate) fn backup(backup: &crate::backups::Backup, mask: Option<&[u8]>) -> api::Backup {
+    let manifest = mask.and_then(|mask| {
+        let object = pintle_model::Object::try_from(backup.object.clone()).ok()?;
+        Some(pintle_yaml::to_string(&pintle_core::diff::mask_object(&object, mask).to_value()))
+    });
+    api::Backup {
+        id: backup.id.clone(),
+        app: backup.app.clone(),
+        key: backup.key.clone(),
+        why: backup.why.clone(),
+        at: backup.at,
+        manifest: manifest.unwrap_or_default(),
     }
 }

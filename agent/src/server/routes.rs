@@ -31,6 +31,10 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/applications/{namespace}/{name}/diff", post(diff))
         .route("/applications/{namespace}/{name}/history", get(history))
         .route("/applications/{namespace}/{name}/rollback", post(rollback))
+        .route("/backups", get(backups))
+        .route("/backups/{id}", get(backup))
+        .route("/backups/{id}/restore", post(restore))
+        .route("/applications/{namespace}/{name}/pause", post(pause))
         .route("/applications/{namespace}/{name}/resume", post(resume))
         .route("/applications/{namespace}/{name}/manifests", get(manifests))
         .route("/applications/{namespace}/{name}/terminate", post(terminate))
@@ -187,6 +191,22 @@ async fn history(State(handle): State<Handle>, path: AppPath) -> Answer {
 
 async fn rollback(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
     Ok(operation(handle.rollback(key(&path), body(&raw)?).await?))
+}
+
+async fn pause(State(handle): State<Handle>, path: AppPath, raw: Bytes) -> Answer {
+    Ok(ok(handle.pause(key(&path), body(&raw)?).await?))
+}
+
+async fn backups(State(handle): State<Handle>) -> Answer {
+    Ok(ok(handle.backups().await?))
+}
+
+async fn backup(State(handle): State<Handle>, Path(id): Path<String>) -> Answer {
+    Ok(ok(handle.backup(id).await?))
+}
+
+async fn restore(State(handle): State<Handle>, Path(id): Path<String>, raw: Bytes) -> Answer {
+    Ok(ok(handle.restore(id, body(&raw)?).await?))
 }
 
 async fn resume(State(handle): State<Handle>, path: AppPath) -> Answer {

@@ -43,6 +43,12 @@ async fn every_call_round_trips_through_the_socket() {
     assert_eq!(client.diff(&shop(), &api::DiffRequest::default()).await.unwrap(), sample::diff());
     assert_eq!(client.history(&shop()).await.unwrap(), sample::history());
     assert_eq!(client.resume(&shop()).await.unwrap(), sample::application());
+    let pause = api::PauseRequest { seconds: Some(7_200), reason: "works on the line".into() };
+    assert_eq!(client.pause(&shop(), &pause).await.unwrap(), sample::application());
+    assert_eq!(client.backups().await.unwrap().items, vec![sample::backup()]);
+    assert_eq!(client.backup("7-a/b").await.unwrap(), sample::backup());
+    let force = api::RestoreRequest { force: true };
+    assert_eq!(client.restore("7-a", &force).await.unwrap(), sample::backup());
     assert_eq!(client.manifests(&shop(), true).await.unwrap().manifests.len(), 1);
     assert_eq!(client.doctor().await.unwrap().checks.len(), 1);
     assert_eq!(client.store_rebind().await.unwrap().previous_cluster_uid, "old");
@@ -74,6 +80,10 @@ async fn every_call_round_trips_through_the_socket() {
             Call::AppDiff { app: app(), request: api::DiffRequest::default() },
             Call::AppHistory { app: app() },
             Call::AppResume { app: app() },
+            Call::AppPause { app: app(), request: pause },
+            Call::Backups,
+            Call::Backup { id: "7-a/b".into() },
+            Call::Restore { id: "7-a".into(), request: force },
             Call::AppManifests { app: app(), live: true },
             Call::Doctor,
             Call::StoreRebind,

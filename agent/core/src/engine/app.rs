@@ -10,8 +10,8 @@ use pintle_model::{AppKey, Digest, Object, ObjectKey, Problem, Reason, Revision}
 
 use super::event::{Now, RefKey, SyncRequest};
 use super::record::{
-    AppRecord, DesiredEntry, HistoryRecord, HooksDone, InventoryRecord, ObjectResult, OperationRecord, Phase,
-    Pin, Place, RenderRecord, Trigger,
+    AppRecord, DesiredEntry, HistoryRecord, HooksDone, InventoryRecord, ObjectResult, OperationRecord, Pause,
+    Phase, Pin, Place, RenderRecord, Trigger,
 };
 use super::{Cluster, State};
 use crate::fields::{OwnedSet, Verdict};
@@ -57,6 +57,8 @@ pub struct App {
     pub hooks_done: Option<HooksDone>,
     /// An operation that was under way when the agent ended: it goes on with the same id.
     pub resume: Option<OperationRecord>,
+    /// A person deletes it with its objects.
+    pub leaving: Option<Leaving>,
     /// Something changed that may start or change an operation.
     pub dirty: bool,
     /// Record on disk, to write only what changed.
@@ -97,6 +99,19 @@ pub struct Holds {
     pub detached: bool,
     /// A rollback that holds.
     pub pin: Option<Pin>,
+    /// Neither automated sync nor selfHeal.
+    pub pause: Option<Pause>,
+    /// Monotonic time at which the pause ends by itself, as far as the wall clock can be trusted now.
+    pub pause_ends: Option<Duration>,
+}
+
+/// A cascade under way: the application goes when its objects have gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaving {
+    /// Who asked.
+    pub by: String,
+    /// The token of the plan that was confirmed.
+    pub token: String,
 }
 
 /// Automated sync.
@@ -200,6 +215,8 @@ pub struct Operation {
     pub way: Option<(Part, i32)>,
     /// It goes on with an operation that a kill interrupted.
     pub resumed: bool,
+    /// It deletes the application with its objects.
+    pub cascade: bool,
     /// Checked by dry runs.
     pub checked: BTreeSet<(Part, i32)>,
     /// The plan, once made.
@@ -280,6 +297,7 @@ impl App {
             notes: VecDeque::new(),
             hooks_done: None,
             resume: None,
+            leaving: None,
             dirty: true,
             saved: None,
             reconciled_at: None,
@@ -352,7 +370,7 @@ impl App {
     /// May the entry of an object go when the object is gone? Not while something claims it, nor while the running
     /// operation is about to create it: the inventory stays a superset of what may exist.
     pub fn needs_entry(&self, key: &ObjectKey) -> bool {
-        self.claims(key)
+        self.leaving.is_none() && self.claims(key)
             || self.operation.as_ref().is_some_and(|op| {
                 op.plan.step(key).is_some_and(|step| step.action != crate::plan::Action::Prune)
             })
@@ -360,12 +378,17 @@ impl App {
 
     /// Does automated sync run (`enabled: null` is on)?
     pub fn is_automated(&self) -> bool {
-        self.spec.as_ref().is_some_and(|spec| spec.automated.is_some()) && !self.holds.detached
+        self.spec.as_ref().is_some_and(|spec| spec.automated.is_some()) && !self.is_held()
+    }
+
+    /// Is it detached, paused, or being deleted? Then nothing happens by itself.
+    pub fn is_held(&self) -> bool {
+        self.holds.detached || self.holds.pause.is_some() || self.leaving.is_some()
     }
 
     /// Is drift put back?
     pub fn heals(&self) -> bool {
-        !self.holds.detached
+        !self.is_held()
             && self.spec.as_ref().and_then(|spec| spec.automated.as_ref()).is_some_and(|auto| auto.self_heal)
     }
 
@@ -380,6 +403,7 @@ impl App {
             synced: self.synced,
             satisfied: self.auto.satisfied,
             pin: self.holds.pin.clone(),
+            pause: self.holds.pause.clone(),
             last_history: self.last_history,
             hooks_done: self.hooks_done.clone(),
         }

@@ -8,7 +8,7 @@ use super::app::Live;
 use super::event::{Now, SyncRequest};
 use super::operation::{self, Start};
 use super::record::Trigger;
-use super::{App, Cluster, Effect, Mode, Rebuild, RefPhase, State, objects, source, world};
+use super::{App, Cluster, Effect, Mode, Rebuild, RefPhase, State, objects, requests, source, world};
 
 pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
     save_again(state, now, fx);
@@ -16,6 +16,7 @@ pub(super) fn drive(state: &mut State, now: Now, fx: &mut Vec<Effect>) {
         return;
     }
     connect(state, now, fx);
+    requests::end_pauses(state, now, fx);
     if !state.apps_loaded {
         return;
     }
@@ -160,6 +161,11 @@ fn consider(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
 fn resume(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) -> bool {
     let Some(app) = state.apps.get_mut(key) else { return false };
     let Some(record) = app.resume.clone() else { return false };
+    if record.cascade {
+        let token = record.confirm.clone().unwrap_or_default();
+        operation::start_cascade(state, key, record.trigger.who().to_owned(), token, now, fx);
+        return true;
+    }
     let Some(render) = app.render().filter(|render| render.id == record.render).cloned() else {
         if app.render().is_some() {
             app.resume = None;
@@ -250,6 +256,11 @@ pub fn next_due(state: &State) -> Option<Duration> {
             if let RefPhase::Idle { next } = known.phase {
                 add(next);
             }
+        }
+    }
+    for app in state.apps.values() {
+        if let Some(at) = app.holds.pause_ends {
+            add(at);
         }
     }
     // Only what a tick can really move: a time that lies in the past and is not acted on would make the loop spin.

@@ -7,9 +7,10 @@ use pintle_model::application::Application;
 use pintle_model::{AppKey, Digest, GroupKind, Object, ObjectKey, Problem, Revision};
 
 use super::event::RefKey;
-use super::record::{Adopted, ApplyWay, Pin, Write};
+use super::record::{Adopted, ApplyWay, Pause, Pin, Write};
 use crate::diff::Difference;
 use crate::fields::OwnedSet;
+use crate::plan::Plan;
 
 /// How an object is expected to be when it is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Parent {
     pub namespaces: BTreeSet<Arc<str>>,
     /// A rollback that holds.
     pub pin: Option<Pin>,
+    /// A pause.
+    pub pause: Option<Pause>,
     /// `Prune=false` on the application: a rebuilt inventory keeps what left git.
     pub keep: bool,
     /// The application was forgotten and its objects stay: a lost store does not bring it back.
@@ -156,6 +159,8 @@ pub enum Answer {
     Started(u64),
     /// Done.
     Done(String),
+    /// Nothing was done yet: this would be, and the token in it confirms it.
+    Planned(Box<Plan>),
 }
 
 /// Everything that touches the world.

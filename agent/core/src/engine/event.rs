@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use pintle_model::application::Application;
 use pintle_model::{AppKey, Digest, GroupKind, Object, ObjectKey, Problem, Revision};
 
-use super::record::{InventoryRecord, Pin, Place, RenderRecord};
+use super::record::{InventoryRecord, Pause, Pin, Place, RenderRecord};
 use crate::fields::OwnedSet;
 
 /// The time of an event: monotonic for waits and backoff, wall clock for what people read.
@@ -86,7 +86,16 @@ pub enum Request {
     Sync(SyncRequest),
     /// Go back to a history entry and hold it. The shell has read the entry.
     Rollback(RollbackRequest),
-    /// Let go of a pin.
+    /// Neither automated sync nor selfHeal, for a time or until `resume`.
+    Pause(Pause),
+    /// Delete the application and its objects: the plan first, then with its token.
+    DeleteCascade {
+        /// Who asks.
+        by: String,
+        /// Token of the plan.
+        confirm: Option<String>,
+    },
+    /// Let go of a pin and of a pause.
     Resume {
         /// Who asks.
         by: String,
@@ -138,6 +147,8 @@ pub struct Rebuilt {
     pub inventory: BTreeMap<ObjectKey, (InventoryRecord, Option<Arc<OwnedSet>>)>,
     /// The pin on the ApplySet parent.
     pub pin: Option<Pin>,
+    /// The pause on the ApplySet parent.
+    pub pause: Option<Pause>,
 }
 
 /// Everything outside is an event.

@@ -75,6 +75,7 @@ pub(super) fn start(state: &mut State, key: &AppKey, start: Start, now: Now, fx:
         way: None,
         checked: BTreeSet::new(),
         resumed: resumed.is_some(),
+        cascade: false,
         pin: start.pin,
         terminating: None,
     });
@@ -152,6 +153,82 @@ pub fn make_plan(
     })
 }
 
+/// What the deletion of an application with its objects would do. It needs neither git nor a render nor a project.
+pub fn cascade_plan(state: &State, app: &App, operation: u64) -> Plan {
+    let part_of = identity::applyset_id(&state.settings.agent_namespace, &app.key);
+    let none = BTreeSet::new();
+    let found = BTreeMap::new();
+    let options = Options::default();
+    let render = app.render();
+    plan::cascade(&plan::Input {
+        app: &app.key,
+        agent: adopt::Agent { id: &state.settings.agent_id, namespace: &state.settings.agent_namespace },
+        part_of: &part_of,
+        operation,
+        desired: &[],
+        hooks: render.map_or(&[][..], |render| &render.hooks),
+        hooks_done: &none,
+        revision: render.map(|render| render.revision.short()).unwrap_or_default(),
+        known: &|key| app.objects.get(key).map(known),
+        inventory: &|| app.objects.keys().cloned().collect(),
+        found: &found,
+        relation: &|key| world::relation(state, &app.key, key),
+        barrier: None,
+        incomplete: &state.incomplete,
+        options: &options,
+    })
+}
+
+/// Starts the deletion of an application with its objects, confirmed by the token of its plan.
+pub(super) fn start_cascade(
+    state: &mut State,
+    key: &AppKey,
+    by: String,
+    token: String,
+    now: Now,
+    fx: &mut Vec<Effect>,
+) -> u64 {
+    let Some(app) = state.apps.get_mut(key) else { return 0 };
+    let resumed = app.resume.take().filter(|record| record.cascade);
+    let id = resumed.as_ref().map_or(state.last_operation + 1, |record| record.id);
+    state.last_operation = state.last_operation.max(id);
+    // From its last render, for its hooks; of one that was never rendered nothing runs.
+    let render = app.render().cloned().unwrap_or_else(|| {
+        Arc::new(RenderRecord {
+            id: pintle_model::Digest::of(b"cascade"),
+            revision: app.synced.unwrap_or_else(|| pintle_model::Revision::from_bytes([0; 20])),
+            objects: Vec::new(),
+            hooks: Vec::new(),
+            commit: None,
+            warnings: Vec::new(),
+            children: Vec::new(),
+        })
+    });
+    app.leaving = Some(super::app::Leaving { by: by.clone(), token: token.clone() });
+    app.operation = Some(Operation {
+        id,
+        trigger: Trigger::Requested(by.clone()),
+        request: SyncRequest { by, prune: true, confirm: Some(token), ..SyncRequest::default() },
+        revert: false,
+        render,
+        started: now.wall,
+        deadline: after(now, limits::SYNC_TIMEOUT_SECS),
+        plan: Plan::default(),
+        phase: OpPhase::Surveying,
+        results: Vec::new(),
+        failed: false,
+        failing: None,
+        way: None,
+        checked: BTreeSet::new(),
+        resumed: resumed.is_some(),
+        cascade: true,
+        pin: None,
+        terminating: None,
+    });
+    surveyed(state, key, id, Ok(Vec::new()), now, fx);
+    id
+}
+
 fn known(tracked: &Tracked) -> Known<'_> {
     let sighting = match &tracked.live {
         Live::Unseen => Sighting::Unseen,
@@ -186,7 +263,11 @@ pub(super) fn surveyed(
     }
     let Some(app) = state.apps.get(key) else { return };
     let Some(operation) = &app.operation else { return };
-    let plan = make_plan(state, app, &operation.render, &operation.request, operation.revert, &found);
+    let plan = if operation.cascade {
+        cascade_plan(state, app, operation.id)
+    } else {
+        make_plan(state, app, &operation.render, &operation.request, operation.revert, &found)
+    };
     let shared_fails = plan.refusals.iter().any(|refusal| refusal.reason == Reason::SharedResourceWarning);
     let verdicts = Verdicts {
         refusals: plan.refusals.clone(),
@@ -260,6 +341,7 @@ fn journal(operation: &Operation) -> OperationRecord {
         prune: operation.request.prune,
         selection: operation.request.selection.clone(),
         confirm: operation.request.confirm.clone(),
+        cascade: operation.cascade,
         started: operation.started,
     }
 }
@@ -357,6 +439,7 @@ pub(super) fn parent(app: &App) -> Parent {
         group_kinds,
         namespaces,
         pin: app.holds.pin.clone(),
+        pause: app.holds.pause.clone(),
         keep: app.spec.as_ref().is_some_and(|spec| !spec.sync_options.may_prune()),
         orphaned: false,
     }

@@ -261,6 +261,9 @@ pub struct OperationRecord {
     /// Token of a plan that a person confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
+    /// It deletes the application with its objects.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cascade: bool,
     /// When it began.
     pub started: Timestamp,
 }
@@ -356,6 +359,19 @@ pub struct Pin {
     pub by: String,
 }
 
+/// A pause: neither automated sync nor selfHeal until it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// When it ends by itself; none means only by `resume`.
+    pub until: Option<Timestamp>,
+    /// Why, in the words of who asked.
+    pub reason: String,
+    /// Who asked.
+    pub by: String,
+}
+
 /// Where an application comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
@@ -407,6 +423,9 @@ pub struct AppRecord {
     /// A rollback that holds.
     #[serde(default)]
     pub pin: Option<Pin>,
+    /// A pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// Last history id given.
     #[serde(default)]
     pub last_history: u64,

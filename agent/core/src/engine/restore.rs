@@ -32,6 +32,7 @@ pub fn restore(settings: Settings, records: Records) -> State {
         app.spec = records.specs.get(&key).cloned();
         app.holds.detached = record.detached;
         app.holds.pin = record.pin.clone();
+        app.holds.pause.clone_from(&record.pause);
         app.desired.git = record.render.and_then(|id| renders.get(&id).cloned());
         app.desired.git_spec = record.render_spec.filter(|_| app.desired.git.is_some());
         app.desired.pin = record.pin.as_ref().and_then(|pin| renders.get(&pin.render).cloned());
@@ -132,6 +133,12 @@ pub(super) fn rebuilt(
         {
             app.note(format!("pin to history entry {} found in the cluster", pin.history));
             app.holds.pin = Some(pin);
+        }
+        if app.holds.pause.is_none()
+            && let Some(pause) = rebuilt.pause
+        {
+            app.note("a pause was found in the cluster".to_owned());
+            app.holds.pause = Some(pause);
         }
         for (object, (record, set)) in rebuilt.inventory {
             let known = state.apps.get(&key).is_some_and(|app| app.objects.contains_key(&object));

@@ -214,6 +214,20 @@ pub fn conditions(state: &State, app: &App) -> Vec<Condition> {
         );
         found.push(("Detached", how));
     }
+    if let Some(pause) = &app.holds.pause {
+        let until = pause.until.map_or_else(String::new, |at| format!(" until {at}"));
+        found.push((
+            "Paused",
+            format!(
+                "paused{until} by {} since {}: {}. No automated sync and no selfHeal meanwhile; `pintle resume {}` ends it",
+                pause.by, pause.since, pause.reason, app.key.name
+            ),
+        ));
+    }
+    if let Some(leaving) = &app.leaving {
+        found
+            .push(("Deleting", format!("it is being deleted with its objects, asked for by {}", leaving.by)));
+    }
     if let Some(pin) = &app.holds.pin {
         let wants = app.desired.git.as_ref().map(|git| git.revision.short());
         let wants = wants.map_or_else(|| "nothing yet".to_owned(), |revision| format!("{revision} instead"));

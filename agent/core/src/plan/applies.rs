@@ -158,6 +158,19 @@ pub(super) fn hook_steps(input: &Input<'_>) -> Vec<(Part, i32, Step)> {
     steps
 }
 
+/// The steps of the hooks that run before and after a deletion of the application.
+pub(super) fn delete_hooks(input: &Input<'_>) -> (Vec<(Part, i32, Step)>, Vec<(Part, i32, Step)>) {
+    let of = |phase: Phase, part: Part| {
+        input
+            .hooks
+            .iter()
+            .filter(|entry| entry.hook.runs(phase, false))
+            .map(|entry| (part, entry.entry.wave, hook_step(input, entry, phase)))
+            .collect()
+    };
+    (of(Phase::PreDelete, Part::PreSync), of(Phase::PostDelete, Part::PostSync))
+}
+
 fn hook_step(input: &Input<'_>, hook: &HookEntry, phase: Phase) -> Step {
     let entry = &hook.entry;
     let key = if hook.generated { generated(input, &entry.key, phase) } else { entry.key.clone() };

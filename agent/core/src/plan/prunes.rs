@@ -45,6 +45,40 @@ pub(super) fn plan(input: &Input<'_>, plan: &mut Plan) -> Vec<Stage> {
     guard(input, inventory.len(), candidates, plan)
 }
 
+/// Every object of the inventory that is proved ours, that nobody else wants, and that may go with its application.
+pub(super) fn cascade(input: &Input<'_>, plan: &mut Plan) -> Vec<Stage> {
+    let mut candidates = Vec::new();
+    for key in (input.inventory)() {
+        let Some(known) = (input.known)(&key) else { continue };
+        if known.sighting == Sighting::Gone {
+            plan.forget.push(key);
+            continue;
+        }
+        if let Relation::WantedBy(other) | Relation::OwnedBy(other) = (input.relation)(&key) {
+            plan.hand_over.push((key, other));
+            continue;
+        }
+        if known.record.deleting {
+            continue;
+        }
+        if known.record.options.stay {
+            plan.kept.push(key);
+            continue;
+        }
+        if let Some(why) = never(&key, input.agent.namespace) {
+            plan.refusals.push(Refusal {
+                key: Some(key.clone()),
+                reason: Reason::PruneRefused,
+                message: format!("{key} is never deleted: {why}"),
+            });
+            continue;
+        }
+        candidates.extend(candidate(input, &key, &known, plan));
+    }
+    plan.token = Some(token(input.app, &candidates));
+    prune_stages(candidates, Part::Prune)
+}
+
 struct Candidate {
     wave: i32,
     key: ObjectKey,

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use pintle_api::{
-    Action, Change, ClusterInfo, Diff, Difference, Doctor, Manifests, ObjectDiff, Plan, Refusal, Status,
-    StoreCheck, Verdict,
+    Action, BackupList, Change, ClusterInfo, Diff, Difference, Doctor, Manifests, ObjectDiff, Plan, Refusal,
+    Status, StoreCheck, Verdict,
 };
 use pintle_model::ObjectKey;
 use similar::TextDiff;
@@ -277,4 +277,26 @@ pub(in super::super) fn store_check(check: &StoreCheck, paint: Paint) -> String 
         let _ = writeln!(out, "{} {}", paint.text("damaged:", Some(Tint::Bad)), clean(problem));
     }
     out
+}
+
+/// The backups as a table.
+pub(in super::super) fn backups(list: &BackupList, paint: Paint) -> String {
+    if list.items.is_empty() {
+        return "no backups: nothing was deleted, replaced or made anew\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = list
+        .items
+        .iter()
+        .map(|backup| {
+            let cells = [
+                &backup.id,
+                &backup.at.to_string(),
+                &backup.why,
+                &backup.app.to_string(),
+                &backup.key.to_string(),
+            ];
+            cells.map(Cell::from).to_vec()
+        })
+        .collect();
+    table(paint, &["ID", "WHEN", "WHY", "APPLICATION", "OBJECT"], &rows)
 }

@@ -74,7 +74,7 @@ pub(super) fn summary(operation: &Operation) -> String {
 pub(super) fn finish_empty(state: &mut State, key: &AppKey, now: Now, fx: &mut Vec<Effect>) {
     let Some(app) = state.apps.get_mut(key) else { return };
     let Some(operation) = &app.operation else { return };
-    if operation.trigger != Trigger::Automated || operation.pin.is_some() {
+    if operation.cascade || operation.trigger != Trigger::Automated || operation.pin.is_some() {
         let message = "nothing to do: the cluster is as git wants it".to_owned();
         finish(state, key, Phase::Succeeded, message, now, fx);
         return;
@@ -119,6 +119,19 @@ pub(super) fn finish(
         app.auto.next_try = None;
     } else {
         retry_later(app, render, now);
+    }
+    if operation.cascade {
+        app.leaving = None;
+        if succeeded {
+            fx.push(Effect::Report(Report::OperationCompleted {
+                app: key.clone(),
+                revision: operation.render.revision,
+                phase,
+                message,
+            }));
+            crate::engine::world::orphan(state, key, "app delete --cascade", fx);
+            return;
+        }
     }
     let mut writes = history(app, operation, phase, &message, now);
     fx.push(Effect::Report(Report::OperationCompleted {

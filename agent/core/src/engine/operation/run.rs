@@ -275,6 +275,11 @@ fn to_wait_for(state: &State, key: &AppKey, stage: usize) -> BTreeSet<ObjectKey>
         let counted = of_wave.filter(|(entry, _)| !entry.ignore_health && !entry.ignore);
         keys.extend(counted.map(|(entry, _)| entry.key.clone()));
     }
+    if current.wait_gone {
+        keys.extend(
+            app.objects.iter().filter(|(_, tracked)| tracked.record.deleting).map(|(key, _)| key.clone()),
+        );
+    }
     if current.wait_healthy {
         // Hooks of the wave, whatever stage of it they stand in.
         let of_wave = operation
@@ -290,6 +295,10 @@ fn to_wait_for(state: &State, key: &AppKey, stage: usize) -> BTreeSet<ObjectKey>
 /// Healthy, Established, ended well; or not ours to wait for.
 fn is_done(app: &App, key: &ObjectKey) -> bool {
     let Some(tracked) = app.objects.get(key) else { return true };
+    // What is being deleted is waited for until it is gone.
+    if app.operation.as_ref().is_some_and(|operation| operation.cascade) && tracked.record.deleting {
+        return false;
+    }
     if let Some(hook) = &tracked.record.hook {
         return hook.outcome == Some(Outcome::Succeeded);
     }
