@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::resolve::{self, Scalar};
+use crate::resolve::{self, Resolver, Scalar};
 
 /// Writes a JSON value as YAML.
 pub fn to_string(value: &Value) -> String {
@@ -89,7 +89,8 @@ fn inline(text: &mut String, value: &Value, indent: usize) {
 fn scalar(text: &mut String, string: &str, indent: usize) {
     if is_block(string) {
         block(text, string, indent);
-    } else if resolve::plain(string) != Scalar::Text(string.to_owned()) || is_ambiguous(string) {
+    } else if resolve::plain(string, Resolver::V2) != Scalar::Text(string.to_owned()) || is_ambiguous(string)
+    {
         double_quoted(text, string);
     } else if is_plain(string) {
         text.push_str(string);

@@ -3,7 +3,8 @@
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::node::{Limits, Node, NodeKind, Style};
-use crate::{json, resolve, scan};
+use crate::resolve::{self, Resolver};
+use crate::{json, scan};
 
 /// One document of a stream that holds something.
 #[derive(Debug, Clone)]
@@ -23,7 +24,19 @@ pub struct Document {
 /// # Errors
 /// Syntax, encoding, control characters and limits, each with line and column.
 pub fn documents(text: &[u8], limits: &Limits) -> Result<Vec<Document>, Error> {
+    documents_as(text, Resolver::V2, limits)
+}
+
+/// As [`documents`]; with [`Resolver::V3`] as kustomize splits a stream: a `---` may begin a document on its line where
+/// it opens the file, and `{` has no meaning of its own.
+///
+/// # Errors
+/// As [`documents`].
+pub fn documents_as(text: &[u8], resolver: Resolver, limits: &Limits) -> Result<Vec<Document>, Error> {
     let text = decode(text, limits)?;
+    if resolver == Resolver::V3 {
+        return yaml_stream(text, limits);
+    }
     let mut json_error = None;
     if text.trim_start().starts_with('{') {
         // As kubectl: what does not read as JSON may still be a YAML flow mapping, unless two objects were read.
