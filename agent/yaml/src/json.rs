@@ -51,28 +51,26 @@ impl<'t> Reader<'t> {
 
 fn feed(value: &Value, span: Span, builder: &mut Builder<'_>) -> Result<(), Error> {
     match value {
-        Value::Null => builder.scalar(span, "null", Style::Plain, None, 0),
+        Value::Null => builder.scalar(span, "null", Style::Plain, None, None),
         Value::Bool(flag) => {
-            builder.scalar(span, if *flag { "true" } else { "false" }, Style::Plain, None, 0)
+            builder.scalar(span, if *flag { "true" } else { "false" }, Style::Plain, None, None)
         }
-        Value::Number(number) => builder.scalar(span, &number.to_string(), Style::Plain, None, 0),
-        Value::String(text) => builder.scalar(span, text, Style::DoubleQuoted, None, 0),
+        Value::Number(number) => builder.scalar(span, &number.to_string(), Style::Plain, None, None),
+        Value::String(text) => builder.scalar(span, text, Style::DoubleQuoted, None, None),
         Value::Array(items) => {
-            builder.begin_sequence(span, None, 0)?;
+            builder.begin_sequence(span, None, None)?;
             for item in items {
                 feed(item, span, builder)?;
             }
-            builder.end();
-            Ok(())
+            builder.end()
         }
         Value::Object(map) => {
-            builder.begin_mapping(span, None, 0)?;
+            builder.begin_mapping(span, None, None)?;
             for (name, item) in map {
-                builder.scalar(span, name, Style::DoubleQuoted, None, 0)?;
+                builder.scalar(span, name, Style::DoubleQuoted, None, None)?;
                 feed(item, span, builder)?;
             }
-            builder.end();
-            Ok(())
+            builder.end()
         }
     }
 }

@@ -7,12 +7,14 @@
 
 mod base64;
 mod builder;
+mod compose;
 mod de;
 mod emit;
 mod error;
 mod float;
 mod json;
 mod node;
+mod parse;
 mod resolve;
 mod scan;
 mod stream;
@@ -24,7 +26,7 @@ pub use emit::to_string;
 pub use error::{Error, Warning};
 pub use node::{Limits, Node, NodeKind, Span, Style};
 pub use resolve::Resolver;
-pub use stream::{Document, documents, documents_as};
+pub use stream::{Document, document, documents, documents_as};
 pub use value::{to_json, to_json_as};
 
 #[cfg(test)]
