@@ -150,7 +150,13 @@ impl<'l> Builder<'l> {
         self.add(node, Cost { steps: cost.steps + 1, ..cost }, None, true)
     }
 
-    fn add(&mut self, mut node: Node, cost: Cost, anchor: Option<Arc<str>>, alias: bool) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        mut node: Node,
+        cost: Cost,
+        anchor: Option<Arc<str>>,
+        alias: bool,
+    ) -> Result<(), Error> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(node);
             return Ok(());

@@ -217,9 +217,10 @@ impl<'t> Parser<'t> {
             match kind {
                 TokenKind::Version(major, minor) => {
                     if version || (*major, *minor) != (1, 1) {
-                        return Err(self
-                            .scanner
-                            .error(start, "kubectl takes no other directive than `%YAML 1.1`; remove the line"));
+                        return Err(self.scanner.error(
+                            start,
+                            "kubectl takes no other directive than `%YAML 1.1`; remove the line",
+                        ));
                     }
                     version = true;
                 }
@@ -351,7 +352,9 @@ impl<'t> Parser<'t> {
             Some((_, prefix)) => Ok(short(&format!("{prefix}{suffix}"))),
             None => Err(self.scanner.error(
                 mark,
-                format!("the tag handle `{handle}` is not declared; a text that begins with `!` needs quotes"),
+                format!(
+                    "the tag handle `{handle}` is not declared; a text that begins with `!` needs quotes"
+                ),
             )),
         }
     }
@@ -512,10 +515,7 @@ impl<'t> Parser<'t> {
                     self.scanner.take();
                     let Token { kind, start, .. } = self.scanner.peek()?;
                     let mark = *start;
-                    if matches!(
-                        kind,
-                        TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd
-                    ) {
+                    if matches!(kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
                         return Ok(self.empty(mark, State::FlowMappingValue));
                     }
                     self.states.push(State::FlowMappingValue);

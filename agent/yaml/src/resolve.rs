@@ -70,7 +70,9 @@ pub(crate) fn resolve(text: &str, resolver: Resolver, timestamps: bool) -> Scala
         _ => {}
     }
     match text.as_bytes().first() {
-        Some(b'.') => float(text).unwrap_or_else(text_as_it_is),
+        Some(b'.') if underscores_separate_digits(text) => {
+            float(&text.replace('_', "")).unwrap_or_else(text_as_it_is)
+        }
         Some(b'0'..=b'9' | b'+' | b'-') => {
             if timestamps && let Some(time) = Timestamp::parse(text) {
                 return Scalar::Time(time);
@@ -107,6 +109,13 @@ fn integer(text: &str) -> Option<Scalar> {
         (Err(_), None) => u64::try_from(value).ok().map(Scalar::Uint),
         (Err(_), Some(_)) => None,
     }
+}
+
+/// ParseFloat is given the underscores of what begins with a dot, and takes them between two digits only.
+fn underscores_separate_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    (0..bytes.len()).all(|at| bytes[at] != b'_' || at > 0 && digit(at - 1) && digit(at + 1))
 }
 
 /// A float that a 64-bit one can hold: where Go's ParseFloat finds it out of range, the scalar stays a string.

@@ -12,8 +12,8 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::error::Error;
 use crate::node::{Span, Style};
-use reader::Reader;
 pub(crate) use reader::Mark;
+use reader::Reader;
 
 /// What a token is, with its text.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Streams: encoding, kubectl's separators, JSON.
 
 use crate::builder::Builder;
+use crate::compose::{self, Rest};
 use crate::error::Error;
+use crate::json;
 use crate::node::{Limits, Node, NodeKind, Style};
 use crate::resolve::{self, Resolver};
-use crate::compose::{self, Rest};
-use crate::json;
 
 /// One document of a stream that holds something.
 #[derive(Debug, Clone)]

@@ -50,11 +50,8 @@ impl Scanner<'_> {
             } else {
                 let rest = self.scan_uri(&handle, start)?;
                 // `!` alone is a tag of its own.
-                (handle, suffix) = if rest.is_empty() {
-                    (String::new(), "!".to_owned())
-                } else {
-                    ("!".to_owned(), rest)
-                };
+                (handle, suffix) =
+                    if rest.is_empty() { (String::new(), "!".to_owned()) } else { ("!".to_owned(), rest) };
             }
         }
         if !self.reader.is_blank_or_end(0) {
@@ -90,8 +87,25 @@ impl Scanner<'_> {
         while self.reader.is_word()
             || matches!(
                 self.reader.byte(0),
-                b';' | b'/' | b'?' | b':' | b'@' | b'&' | b'=' | b'+' | b'$' | b',' | b'.' | b'!' | b'~' | b'*'
-                    | b'\'' | b'(' | b')' | b'[' | b']' | b'%'
+                b';' | b'/'
+                    | b'?'
+                    | b':'
+                    | b'@'
+                    | b'&'
+                    | b'='
+                    | b'+'
+                    | b'$'
+                    | b','
+                    | b'.'
+                    | b'!'
+                    | b'~'
+                    | b'*'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'['
+                    | b']'
+                    | b'%'
             )
         {
             if self.reader.byte(0) == b'%' {

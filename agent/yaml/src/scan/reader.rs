@@ -66,10 +66,7 @@ impl<'t> Reader<'t> {
     /// `---` or `...` at the begin of a line, with white space behind.
     pub(super) fn at_document_mark(&self) -> bool {
         self.mark.column == 0
-            && matches!(
-                (self.byte(0), self.byte(1), self.byte(2)),
-                (b'-', b'-', b'-') | (b'.', b'.', b'.')
-            )
+            && matches!((self.byte(0), self.byte(1), self.byte(2)), (b'-', b'-', b'-') | (b'.', b'.', b'.'))
             && self.is_blank_or_end(3)
     }
 

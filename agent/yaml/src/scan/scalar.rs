@@ -174,7 +174,9 @@ impl Scanner<'_> {
         let mut code = 0_u32;
         for _ in 0..digits {
             let Some(digit) = char::from(self.reader.byte(0)).to_digit(16) else {
-                return Err(self.error(mark, format!("{digits} hexadecimal digits belong behind this escape")));
+                return Err(
+                    self.error(mark, format!("{digits} hexadecimal digits belong behind this escape"))
+                );
             };
             code = code.wrapping_shl(4) | digit;
             self.reader.skip();
