@@ -1,5 +1,6 @@
 //! JSON to YAML, byte for byte as sigs.k8s.io/yaml writes it: two spaces, sequences at their parent's indent, keys in
-//! natural order, double quotes where a plain scalar would be read as something else, no line width.
+//! natural order, double quotes where a plain scalar would be read as something else. A scalar that runs past column 80
+//! goes on in the next line at its next space.
 
 mod order;
 mod style;
@@ -39,6 +40,9 @@ struct Emitter {
     /// Only indentation and indicators stand on this line so far.
     indention: bool,
 }
+
+/// The column behind which a scalar is broken.
+const WIDTH: isize = 80;
 
 /// Longest key, in bytes, that is written without `?`.
 const MAX_SIMPLE_KEY: usize = 128;
@@ -128,9 +132,9 @@ impl Emitter {
         let outer = self.indent;
         self.increase_indent(true, false);
         match Shape::of(text).style(text, context == Context::SimpleKey) {
-            ScalarStyle::Plain => self.word(text),
-            ScalarStyle::SingleQuoted => self.single_quoted(text),
-            ScalarStyle::DoubleQuoted => self.double_quoted(text),
+            ScalarStyle::Plain => self.plain(text, context != Context::SimpleKey),
+            ScalarStyle::SingleQuoted => self.single_quoted(text, context != Context::SimpleKey),
+            ScalarStyle::DoubleQuoted => self.double_quoted(text, context != Context::SimpleKey),
             ScalarStyle::Literal => self.literal(text),
         }
         self.indent = outer;
@@ -169,10 +173,33 @@ impl Emitter {
         self.indention = self.indention && indention;
     }
 
-    fn single_quoted(&mut self, text: &str) {
+    /// Text without line ends.
+    fn plain(&mut self, text: &str, foldable: bool) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+        let mut spaces = false;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c == ' ' && foldable && !spaces && self.column > WIDTH && chars.peek() != Some(&' ') {
+                self.write_indent();
+            } else {
+                self.put(c);
+            }
+            self.indention &= c == ' ';
+            spaces = c == ' ';
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn single_quoted(&mut self, text: &str, foldable: bool) {
         self.indicator("'", true, false, false);
-        let mut breaks = false;
-        for c in text.chars() {
+        let (mut spaces, mut breaks, mut first) = (false, false, true);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let inside = !first && chars.peek().is_some_and(|next| *next != ' ');
+            first = false;
             if style::is_break(c) {
                 if !breaks && c == '\n' {
                     self.put_break('\n');
@@ -181,7 +208,12 @@ impl Emitter {
                 self.indention = true;
                 breaks = true;
             } else if c == ' ' {
-                self.put(c);
+                if foldable && !spaces && self.column > WIDTH && inside {
+                    self.write_indent();
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
             } else {
                 if breaks {
                     self.write_indent();
@@ -191,6 +223,7 @@ impl Emitter {
                 }
                 self.put(c);
                 self.indention = false;
+                spaces = false;
                 breaks = false;
             }
         }
@@ -199,18 +232,30 @@ impl Emitter {
         self.indention = false;
     }
 
-    fn double_quoted(&mut self, text: &str) {
+    fn double_quoted(&mut self, text: &str, foldable: bool) {
         self.indicator("\"", true, false, false);
         // go-yaml asks for a byte order mark at the begin of the text where it means the current character.
         let escape_all = text.starts_with('\u{feff}');
-        for c in text.chars() {
+        let (mut spaces, mut first) = (false, true);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let next = chars.peek().copied();
             if escape_all || !style::is_printable(c) || style::is_break(c) || matches!(c, '"' | '\\') {
                 for c in style::escaped(c).chars() {
                     self.put(c);
                 }
+                spaces = false;
+            } else if c == ' ' && foldable && !spaces && self.column > WIDTH && !first && next.is_some() {
+                self.write_indent();
+                if next == Some(' ') {
+                    self.put('\\');
+                }
+                spaces = true;
             } else {
                 self.put(c);
+                spaces = c == ' ';
             }
+            first = false;
         }
         self.indicator("\"", false, false, false);
         self.whitespace = false;

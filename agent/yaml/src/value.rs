@@ -90,7 +90,8 @@ impl Converter<'_> {
             let (tag, name) = typed_key(key, path)?;
             let again = !keys.own.insert(name.clone());
             // Strict decoding also refuses a key that a merge brought, but not `1` next to `"1"`.
-            let refused = self.strict && !keys.typed.insert((tag, name.clone()));
+            let never_equal = (tag, name.as_str()) == ("!!float", ".nan");
+            let refused = self.strict && !keys.typed.insert((tag, name.clone())) && !never_equal;
             if refused {
                 return Err(Error::new(key.span, path, twice(&name)));
             }

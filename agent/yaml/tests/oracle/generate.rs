@@ -384,19 +384,20 @@ impl Random {
                 1 => json!(self.next().cast_signed()),
                 _ => json!(self.below(1000)),
             },
+            // Whole floats are integers in the JSON of Go.
             3 => match f64::from_bits(self.next()) {
-                float if float.is_finite() && self.one_in(2) => json!(float),
-                _ => json!(
-                    (self.below(2_000_000) as f64 - 1e6)
-                        / 10_f64.powi(i32::try_from(self.below(12)).unwrap())
-                ),
+                float if float.is_finite() && (float.fract() != 0.0 || float.abs() > 1e21) => json!(float),
+                _ => json!((self.below(2_000_000) as f64 - 1e6 + 0.5) / 10_f64.powi(self.below(12) as i32)),
             },
             4..=7 => json!(self.string()),
             8..=10 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect::<Vec<_>>().into(),
             _ => {
                 let mut map = Map::new();
                 for _ in 0..self.below(5) {
-                    map.insert(self.string(), self.value(depth - 1));
+                    let name = self.string();
+                    // Numbers that overflow have no order in Go: it depends on the order of its map, which is random.
+                    let digits = name.chars().filter(char::is_ascii_digit).count();
+                    map.insert(if digits > 18 { String::new() } else { name }, self.value(depth - 1));
                 }
                 Value::Object(map)
             }

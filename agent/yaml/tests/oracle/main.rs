@@ -6,7 +6,7 @@ mod scalars;
 mod texts;
 
 use generate::Random;
-use pintle_yaml::{Limits, document, to_json, to_string};
+use pintle_yaml::{Limits, Resolver, document, to_json, to_json_as, to_string};
 use serde_json::{Value, json};
 
 const LIMITS: Limits =
@@ -133,6 +133,50 @@ fn mutated_documents_read_the_same() {
         })
         .collect();
     compare(&texts);
+}
+
+/// As [`compare`], with the rules of kustomize.
+fn compare_v3(texts: &[String]) {
+    let requests = texts.iter().map(|text| json!({"op": "yaml.read3", "text": text}).to_string()).collect();
+    let mut differences = Vec::new();
+    for (text, theirs) in texts.iter().zip(client::ask(requests)) {
+        let ours = match document(text.as_bytes(), &LIMITS) {
+            Err(_) => None,
+            Ok(None) => Some(Value::Null),
+            Ok(Some(root)) => to_json_as(&root, Resolver::V3, &mut Vec::new(), false).ok(),
+        };
+        let same = match (&ours, &theirs) {
+            (None, None) => true,
+            (Some(a), Some(b)) => equal(a, b),
+            _ => false,
+        };
+        if !same {
+            differences.push(format!("{text:?}\n  ours:   {ours:?}\n  theirs: {theirs:?}"));
+        }
+    }
+    assert!(
+        differences.is_empty(),
+        "{} differences in {} texts:\n{}",
+        differences.len(),
+        texts.len(),
+        differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn kustomize_reads_the_same() {
+    let mut random = Random::new(31_337);
+    let mut texts: Vec<String> = texts::TEXTS.iter().map(|text| (*text).to_owned()).collect();
+    for scalar in scalars::SCALARS {
+        texts.push(format!("a: {scalar}\n"));
+        texts.push(format!("{scalar}: 1\n"));
+        texts.push(format!("[{scalar}]\n"));
+    }
+    for tag in scalars::TAGS {
+        texts.extend(scalars::TAGGED.iter().map(|text| format!("a: {tag} {text}\n")));
+    }
+    texts.extend((0..5000).map(|_| random.document()));
+    compare_v3(&texts);
 }
 
 #[test]

@@ -177,7 +177,6 @@ pub(crate) const SCALARS: &[&str] = &[
     "1 1",
     "12e",
     "0 1",
-    "१",
     // Floats.
     "1.5",
     "-1.5",
