@@ -15,8 +15,7 @@ func keepKeys(node *kyaml.Node) {
 	for number, child := range node.Content {
 		keepKeys(child)
 		isKey := node.Kind == kyaml.MappingNode && number%2 == 0
-		if isKey && child.Kind == kyaml.ScalarNode && child.Style&kyaml.TaggedStyle == 0 &&
-			child.Tag != "!!merge" && child.Tag != "!!null" {
+		if isKey && child.Kind == kyaml.ScalarNode && child.Tag != "!!merge" && child.Tag != "!!null" {
 			child.Tag = "!!str"
 		}
 	}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::node::{Limits, Node, NodeKind, Span, Style};
+use crate::resolve::Resolver;
 use crate::value::is_merge;
 
 /// What a finished node costs when an alias repeats it.
@@ -173,7 +174,7 @@ impl<'l> Builder<'l> {
             Content::Mapping(entries, key) => match key.take() {
                 None => {
                     // To Go only a `<<` that stands in its place merges.
-                    if alias && is_merge(&node) {
+                    if alias && is_merge(&node, Resolver::V2) {
                         node.style = Style::DoubleQuoted;
                         node.tag = None;
                     }
@@ -181,7 +182,7 @@ impl<'l> Builder<'l> {
                 }
                 Some(key) => {
                     // Go takes `*one` and `[*one, *two]` behind `<<`, but no alias of a list.
-                    if alias && is_merge(&key) && !matches!(node.kind, NodeKind::Mapping(_)) {
+                    if alias && is_merge(&key, Resolver::V2) && !matches!(node.kind, NodeKind::Mapping(_)) {
                         return Err(Error::syntax(
                             key.span.line,
                             key.span.column,

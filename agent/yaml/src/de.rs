@@ -237,7 +237,7 @@ fn merge_into<'a>(
 ) -> Result<(), Error> {
     let mut own: HashMap<String, Span> = HashMap::new();
     for (key, value) in entries {
-        if is_merge(key) {
+        if is_merge(key, Resolver::V2) {
             for mapping in merge_sources(value, path)?.into_iter().rev() {
                 merge_into(mapping, path, found, places)?;
             }

@@ -108,9 +108,11 @@ fn push(documents: &mut Vec<Document>, root: Node, limits: &Limits) -> Result<()
 }
 
 fn is_null(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Scalar(text)
-        if node.style == Style::Plain && node.tag.is_none() && resolve::is_null_text(text))
-        || node.tag.as_deref() == Some("!!null")
+    let NodeKind::Scalar(text) = &node.kind else { return false };
+    match node.tag.as_deref() {
+        None => node.style == Style::Plain && resolve::is_null_text(text),
+        tag => tag == Some("!!null") && resolve::is_null_text(text),
+    }
 }
 
 /// The parts between separators, each with the line on which it begins.

@@ -94,9 +94,8 @@ fn fraction(rest: &mut &[u8]) -> u32 {
         return 0;
     }
     let mut nanos = 0;
-    for place in 0..9 {
-        let digit = if place < length { u32::from(digits[place] - b'0') } else { 0 };
-        nanos = nanos * 10 + digit;
+    for digit in digits[..length].iter().chain(b"00000000").take(9) {
+        nanos = nanos * 10 + u32::from(digit - b'0');
     }
     *rest = &digits[length..];
     nanos
@@ -126,7 +125,7 @@ fn zone(rest: &mut &[u8]) -> Option<i32> {
 
 fn days(year: u32, month: u32) -> u32 {
     match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,

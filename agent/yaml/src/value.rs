@@ -79,7 +79,7 @@ impl Converter<'_> {
     ) -> Result<(), Error> {
         keys.own.clear();
         for (key, value) in entries {
-            if is_merge(key) {
+            if is_merge(key, Resolver::V2) {
                 for mapping in merged(value, path)?.into_iter().rev() {
                     let mut inner = Keys { own: HashSet::new(), typed: std::mem::take(&mut keys.typed) };
                     self.mapping(mapping, path, map, &mut inner)?;
@@ -114,7 +114,7 @@ impl Converter<'_> {
         unique_v3(entries, path)?;
         let mut merge = None;
         for (key, value) in entries {
-            if is_merge(key) {
+            if is_merge(key, Resolver::V3) {
                 merge = Some(value);
                 continue;
             }
@@ -170,15 +170,16 @@ pub(crate) fn merged<'a>(node: &'a Node, path: &Path<'_>) -> Result<Vec<&'a [(No
                 _ => Err(Error::new(item.span, path, "`<<` takes mappings")),
             })
             .collect(),
-        _ => Err(Error::new(node.span, path, "`<<` takes a mapping or a list of mappings")),
+        NodeKind::Scalar(_) => Err(Error::new(node.span, path, "`<<` takes a mapping or a list of mappings")),
     }
 }
 
-pub(crate) fn is_merge(key: &Node) -> bool {
+pub(crate) fn is_merge(key: &Node, resolver: Resolver) -> bool {
     key.text() == Some("<<")
         && match key.tag.as_deref() {
-            Some("!!merge" | "!") => true,
-            None => key.style == Style::Plain,
+            Some("!!merge") => true,
+            Some("!") if resolver == Resolver::V2 => true,
+            None | Some("!") => key.style == Style::Plain,
             Some(_) => false,
         }
 }
@@ -256,10 +257,11 @@ pub(crate) fn key_text(key: &Node, resolver: Resolver, path: &Path<'_>) -> Resul
         Resolver::V2 => typed_key(key, path).map(|(_, name)| name),
         Resolver::V3 => {
             let text = key.text().ok_or_else(|| not_a_key(key, path))?;
-            match scalar(key, Resolver::V3, path)? {
-                Scalar::Null => Err(null_key(key, path)),
-                _ => Ok(text.to_owned()),
-            }
+            let null = match key.tag.as_deref() {
+                None | Some("!") => key.style == Style::Plain && resolve::is_null_text(text),
+                tag => tag == Some("!!null"),
+            };
+            if null { Err(null_key(key, path)) } else { Ok(text.to_owned()) }
         }
     }
 }

@@ -9,7 +9,7 @@ pub(super) fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a Str
 
 /// The comparison is not a total order for every set of names, which the sort of the standard library may answer with a
 /// panic.
-fn merge_sort<'a>(names: &mut Vec<(Vec<char>, &'a String)>) {
+fn merge_sort(names: &mut Vec<(Vec<char>, &String)>) {
     if names.len() < 2 {
         return;
     }
