@@ -31,12 +31,19 @@ enum Content {
     Mapping(Vec<(Node, Node)>, Option<Node>),
 }
 
+#[derive(Clone)]
+enum Anchored {
+    /// The value is not complete yet; its depth tells it from others of the same name.
+    Open(usize),
+    Done(Node, Cost),
+}
+
 /// Takes the events of one stream.
 pub(crate) struct Builder<'l> {
     limits: &'l Limits,
     stack: Vec<Frame>,
-    /// None while the anchored value is not complete.
-    anchors: HashMap<Arc<str>, Option<(Node, Cost)>>,
+    /// A name belongs to the value that began with it last, complete or not.
+    anchors: HashMap<Arc<str>, Anchored>,
     root: Option<Node>,
     total: Cost,
     steps: usize,
@@ -108,7 +115,7 @@ impl<'l> Builder<'l> {
         self.charge(span, Cost { height: 1, ..cost })?;
         let anchor: Option<Arc<str>> = anchor.map(Arc::from);
         if let Some(name) = &anchor {
-            self.anchors.insert(name.clone(), None);
+            self.anchors.insert(name.clone(), Anchored::Open(self.stack.len()));
         }
         self.stack.push(Frame { span, tag, anchor, cost, content });
         Ok(())
@@ -130,8 +137,8 @@ impl<'l> Builder<'l> {
     pub(crate) fn alias(&mut self, span: Span, name: &str) -> Result<(), Error> {
         let refuse = |message: &str| Err(Error::syntax(span.line, span.column, message));
         let (node, cost) = match self.anchors.get(name) {
-            Some(Some(found)) => found.clone(),
-            Some(None) => {
+            Some(Anchored::Done(node, cost)) => (node.clone(), *cost),
+            Some(Anchored::Open(_)) => {
                 return refuse(
                     "this alias stands inside the value that it names; a value cannot contain itself",
                 );
@@ -158,13 +165,19 @@ impl<'l> Builder<'l> {
         anchor: Option<Arc<str>>,
         alias: bool,
     ) -> Result<(), Error> {
+        let depth = self.stack.len();
+        if let Some(name) = anchor {
+            // An inner value of the same name has taken it from a collection that ends only now.
+            let lost = matches!(node.kind, NodeKind::Sequence(_) | NodeKind::Mapping(_))
+                && !matches!(self.anchors.get(&name), Some(Anchored::Open(at)) if *at == depth);
+            if !lost {
+                self.anchors.insert(name, Anchored::Done(node.clone(), cost));
+            }
+        }
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
-        if let Some(name) = anchor {
-            self.anchors.insert(name, Some((node.clone(), cost)));
-        }
         frame.cost.nodes += cost.nodes;
         frame.cost.bytes += cost.bytes;
         frame.cost.steps += cost.steps;

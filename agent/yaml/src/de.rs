@@ -125,7 +125,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
                 Scalar::Int(number) => visitor.visit_i64(number),
                 Scalar::Uint(number) => visitor.visit_u64(number),
                 Scalar::Float(number) => {
-                    match crate::value::json_number(number).and_then(|number| number.as_i64()) {
+                    match crate::float::json_number(number).and_then(|number| number.as_i64()) {
                         Some(whole) => visitor.visit_i64(whole),
                         None => visitor.visit_f64(number),
                     }

@@ -7,8 +7,7 @@ mod style;
 
 use serde_json::{Map, Value};
 
-use crate::float::shortest_64;
-use crate::value::json_number;
+use crate::float::{json_number, shortest_64};
 use style::{ScalarStyle, Shape};
 
 /// Writes a JSON value as YAML.

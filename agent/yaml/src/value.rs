@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::base64;
 use crate::error::{Error, Path, Warning, shorten};
+use crate::float::json_number;
 use crate::node::{Node, NodeKind, Span, Style};
 use crate::resolve::{self, Resolver, Scalar};
 
@@ -30,6 +31,15 @@ pub fn to_json_as(
     strict: bool,
 ) -> Result<Value, Error> {
     Converter { resolver, warnings, strict }.value(node, &Path::Root)
+}
+
+const NOT_FINITE: &str = "infinity and not-a-number have no place in JSON; put the value in quotes";
+const NULL_KEY: &str = "null cannot be a key; put it in quotes";
+const LARGE_KEY: &str = "a number above 9223372036854775807 cannot be a key; put it in quotes";
+
+/// Whether Go notices the error only when it writes JSON, and so not in a value that a later key replaced.
+fn is_late(error: &Error) -> bool {
+    [NOT_FINITE, NULL_KEY, LARGE_KEY].contains(&error.message.as_str())
 }
 
 struct Converter<'w> {
@@ -78,7 +88,7 @@ impl Converter<'_> {
         keys: &mut Keys,
     ) -> Result<(), Error> {
         keys.own.clear();
-        for (key, value) in entries {
+        for (index, (key, value)) in entries.iter().enumerate() {
             if is_merge(key, Resolver::V2) {
                 for mapping in merged(value, path)?.into_iter().rev() {
                     let mut inner = Keys { own: HashSet::new(), typed: std::mem::take(&mut keys.typed) };
@@ -98,7 +108,10 @@ impl Converter<'_> {
             if again {
                 self.warn(key.span, path, twice(&name));
             }
-            let resolved = self.value(value, &Path::Key(path, &name))?;
+            let resolved = match self.value(value, &Path::Key(path, &name)) {
+                Err(error) if is_late(&error) && stands_in(&entries[index + 1..], &name, path) => Value::Null,
+                other => other?,
+            };
             map.insert(name, resolved);
         }
         Ok(())
@@ -135,6 +148,11 @@ impl Converter<'_> {
     fn warn(&mut self, span: Span, path: &Path<'_>, message: String) {
         self.warnings.push(Warning { message, line: span.line, column: span.column, path: path.to_string() });
     }
+}
+
+/// Whether a later entry has the key.
+fn stands_in(entries: &[(Node, Node)], name: &str, path: &Path<'_>) -> bool {
+    entries.iter().any(|(key, _)| typed_key(key, path).is_ok_and(|(_, found)| found == name))
 }
 
 /// go-yaml v3 compares the texts of keys before anything else, so that `<<` twice is refused too.
@@ -226,29 +244,12 @@ fn json_scalar(scalar: Scalar, node: &Node, path: &Path<'_>) -> Result<Value, Er
         Scalar::Bool(flag) => Value::Bool(flag),
         Scalar::Int(number) => Value::from(number),
         Scalar::Uint(number) => Value::from(number),
-        Scalar::Float(number) => Value::Number(json_number(number).ok_or_else(|| {
-            Error::new(
-                node.span,
-                path,
-                "infinity and not-a-number have no place in JSON; put the value in quotes",
-            )
-        })?),
+        Scalar::Float(number) => {
+            Value::Number(json_number(number).ok_or_else(|| Error::new(node.span, path, NOT_FINITE))?)
+        }
         Scalar::Time(time) => Value::String(time.to_string()),
         Scalar::Text(text) => Value::String(text),
     })
-}
-
-/// Go's JSON writes a whole number below 1e21 without a fraction, and the API server then reads an integer if one
-/// of 64 bits holds it.
-pub(crate) fn json_number(number: f64) -> Option<Number> {
-    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-    if number.fract() == 0.0 && (-TWO_63..TWO_63).contains(&number) {
-        return Some(Number::from(number as i64));
-    }
-    if number.fract() == 0.0 && (TWO_63..2.0 * TWO_63).contains(&number) {
-        return Some(Number::from(number as u64));
-    }
-    Number::from_f64(number)
 }
 
 /// A key as JSON writes it.
@@ -271,7 +272,7 @@ fn not_a_key(key: &Node, path: &Path<'_>) -> Error {
 }
 
 fn null_key(key: &Node, path: &Path<'_>) -> Error {
-    Error::new(key.span, path, "null cannot be a key; put it in quotes")
+    Error::new(key.span, path, NULL_KEY)
 }
 
 fn typed_key(key: &Node, path: &Path<'_>) -> Result<(&'static str, String), Error> {
@@ -285,8 +286,7 @@ fn typed_key(key: &Node, path: &Path<'_>) -> Result<(&'static str, String), Erro
         Scalar::Bool(flag) => flag.to_string(),
         Scalar::Int(number) => number.to_string(),
         Scalar::Uint(_) => {
-            let message = "a number above 9223372036854775807 cannot be a key; put it in quotes";
-            return Err(Error::new(key.span, path, message));
+            return Err(Error::new(key.span, path, LARGE_KEY));
         }
         // sigs.k8s.io/yaml prints float keys with the precision of a 32-bit float.
         Scalar::Float(number) => crate::float::shortest_32(number as f32),

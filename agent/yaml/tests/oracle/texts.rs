@@ -23,7 +23,12 @@ pub(crate) fn long_ones() -> Vec<String> {
     texts.extend([1, 20, 24, 25, 26, 50, 100, 500].map(aliases));
     texts.extend([2, 3, 4].map(|levels| bomb(levels, 12)));
     texts.push(format!("{}1{}", "[".repeat(100), "]".repeat(100)));
-    texts.push((0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect());
+    let mut deep = String::new();
+    for depth in 0..100 {
+        deep.push_str(&" ".repeat(depth));
+        deep.push_str("a:\n");
+    }
+    texts.push(deep);
     texts.push(format!("{}x", "- ".repeat(100)));
     texts
 }
