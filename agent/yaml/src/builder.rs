@@ -63,6 +63,10 @@ impl<'l> Builder<'l> {
         }
     }
 
+    pub(crate) fn limits(&self) -> &'l Limits {
+        self.limits
+    }
+
     /// The document that the events since the last call made. Anchors end with their document.
     pub(crate) fn take(&mut self) -> Option<Node> {
         self.anchors.clear();

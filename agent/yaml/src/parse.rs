@@ -352,9 +352,7 @@ impl<'t> Parser<'t> {
             Some((_, prefix)) => Ok(short(&format!("{prefix}{suffix}"))),
             None => Err(self.scanner.error(
                 mark,
-                format!(
-                    "the tag handle `{handle}` is not declared; a text that begins with `!` needs quotes"
-                ),
+                "the handle of this tag is not declared; a text that begins with `!` needs quotes",
             )),
         }
     }

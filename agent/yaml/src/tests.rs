@@ -243,6 +243,16 @@ fn every_node_knows_its_place() {
 }
 
 #[test]
+fn json_has_places_and_keys_that_stand_twice_too() {
+    let text = "{\"a\": 1}\n{\n  \"b\": {\"c\": 1,\n    \"c\": 2}\n}\n{\"d\": \"\\ud83d\\ude00\"}\n";
+    let found = documents(text.as_bytes(), &LIMITS).unwrap();
+    let mut warnings = Vec::new();
+    assert_eq!(to_json(&found[1].root, &mut warnings, false).unwrap(), json!({"b": {"c": 2}}));
+    assert_eq!((warnings[0].line, warnings[0].column), (4, 5));
+    assert_eq!((found[2].line, found[2].root.get("d").and_then(Node::text)), (6, Some("\u{1F600}")));
+}
+
+#[test]
 fn kustomize_reads_words_dates_and_keys_in_its_own_way() {
     let found =
         read_v3("a: yes\nb: on\nc: True\nd: 0644\ne: 0o17\nf: 1_000\ng: 2020-01-01\n1: x\nno: y\n").unwrap();
