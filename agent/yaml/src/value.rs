@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base64;
 use crate::error::{Error, Path, Warning, shorten};
-use crate::float::json_number;
+use crate::float::{json_number, shortest_32, shortest_64};
 use crate::node::{Node, NodeKind, Span, Style};
 use crate::resolve::{self, Resolver, Scalar};
 
@@ -54,7 +54,7 @@ struct Keys {
     /// Own keys of the mapping, as JSON writes them.
     own: HashSet<String>,
     /// All keys with their types, merged ones too, for the strict mode.
-    typed: HashSet<(&'static str, String)>,
+    typed: HashSet<String>,
 }
 
 impl Converter<'_> {
@@ -97,11 +97,11 @@ impl Converter<'_> {
                 }
                 continue;
             }
-            let (tag, name) = typed_key(key, path)?;
+            let (identity, name) = typed_key(key, path)?;
             let again = !keys.own.insert(name.clone());
             // Strict decoding also refuses a key that a merge brought, but not `1` next to `"1"`.
-            let never_equal = (tag, name.as_str()) == ("!!float", ".nan");
-            let refused = self.strict && !keys.typed.insert((tag, name.clone())) && !never_equal;
+            let never_equal = identity == "!!float .nan";
+            let refused = self.strict && !keys.typed.insert(identity) && !never_equal;
             if refused {
                 return Err(Error::new(key.span, path, twice(&name)));
             }
@@ -275,12 +275,14 @@ fn null_key(key: &Node, path: &Path<'_>) -> Error {
     Error::new(key.span, path, NULL_KEY)
 }
 
-fn typed_key(key: &Node, path: &Path<'_>) -> Result<(&'static str, String), Error> {
+/// A key as Go tells it from others, and as JSON writes it.
+fn typed_key(key: &Node, path: &Path<'_>) -> Result<(String, String), Error> {
     if !matches!(key.kind, NodeKind::Scalar(_)) {
         return Err(not_a_key(key, path));
     }
     let found = scalar(key, Resolver::V2, path)?;
     let tag = found.tag();
+    let mut exact = None;
     let name = match found {
         Scalar::Null => return Err(null_key(key, path)),
         Scalar::Bool(flag) => flag.to_string(),
@@ -289,9 +291,12 @@ fn typed_key(key: &Node, path: &Path<'_>) -> Result<(&'static str, String), Erro
             return Err(Error::new(key.span, path, LARGE_KEY));
         }
         // sigs.k8s.io/yaml prints float keys with the precision of a 32-bit float.
-        Scalar::Float(number) => crate::float::shortest_32(number as f32),
+        Scalar::Float(number) => {
+            exact = Some(shortest_64(number));
+            shortest_32(number as f32)
+        }
         Scalar::Time(time) => time.to_string(),
         Scalar::Text(text) => text,
     };
-    Ok((tag, name))
+    Ok((format!("{tag} {}", exact.as_ref().unwrap_or(&name)), name))
 }

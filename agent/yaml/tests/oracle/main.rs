@@ -46,7 +46,10 @@ fn equal(ours: &Value, theirs: &Value) -> bool {
 }
 
 /// Reads every text in both modes and compares.
+///
+/// Left out: a text with two byte order marks, after which go-yaml drops the first character of further lines.
 fn compare(texts: &[String]) {
+    let texts: Vec<&String> = texts.iter().filter(|text| text.matches('\u{feff}').count() < 2).collect();
     let requests = texts
         .iter()
         .flat_map(|text| {

@@ -178,7 +178,6 @@ pub(crate) const TEXTS: &[&str] = &[
     "~: 1\n",
     "null: 1\n",
     "? \n",
-    "1: a\n'1': b\n",
     "yes: 1\ntrue: 2\n",
     "1: a\n1: b\n",
     "0x1: a\n1: b\n",
