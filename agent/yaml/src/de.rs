@@ -2,6 +2,8 @@
 //! string is expected becomes its string, as sigs.k8s.io/yaml does.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
 
 use serde::de::value::StringDeserializer;
 use serde::de::{
@@ -9,10 +11,11 @@ use serde::de::{
     Visitor,
 };
 
-use crate::error::{Error, Path, nearest};
+use crate::error::{Error, Path, nearest, shorten};
+use crate::float::shortest_32;
 use crate::node::{Node, NodeKind, Span};
-use crate::resolve::Scalar;
-use crate::value::{is_merge, key_text, scalar};
+use crate::resolve::{Resolver, Scalar};
+use crate::value::{is_merge, key_text, merged as merge_sources, scalar};
 
 /// A scalar that was read as a string although its text is a number or boolean.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +76,7 @@ struct Deserializer<'a> {
 impl Deserializer<'_> {
     fn scalar(&self) -> Result<Scalar, Error> {
         match self.node.kind {
-            NodeKind::Scalar(_) => scalar(self.node, &self.path),
+            NodeKind::Scalar(_) => scalar(self.node, Resolver::V2, &self.path),
             _ => Err(Error::new(self.node.span, &self.path, "expected a scalar")),
         }
     }
@@ -87,13 +90,15 @@ impl Deserializer<'_> {
             let what = if matches!(self.node.kind, NodeKind::Mapping(_)) { "a mapping" } else { "a list" };
             return Err(Error::new(self.node.span, &self.path, format!("expected a string, found {what}")));
         };
-        let text = match scalar(self.node, &self.path)? {
+        let text = match scalar(self.node, Resolver::V2, &self.path)? {
             Scalar::Null => String::new(),
             Scalar::Text(text) => text,
             Scalar::Bool(flag) => self.converted(raw, flag.to_string()),
             Scalar::Int(number) => self.converted(raw, number.to_string()),
             Scalar::Uint(number) => self.converted(raw, number.to_string()),
-            Scalar::Float(number) => self.converted(raw, number.to_string()),
+            // sigs.k8s.io/yaml prints floats for strings with 32 bits of precision.
+            Scalar::Float(number) => self.converted(raw, shortest_32(number as f32)),
+            Scalar::Time(time) => time.to_string(),
         };
         self.at(visitor.visit_string(text))
     }
@@ -120,11 +125,12 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
                 Scalar::Int(number) => visitor.visit_i64(number),
                 Scalar::Uint(number) => visitor.visit_u64(number),
                 Scalar::Float(number) => {
-                    match crate::value::json_number(number).and_then(|number| number.as_i64()) {
+                    match crate::float::json_number(number).and_then(|number| number.as_i64()) {
                         Some(whole) => visitor.visit_i64(whole),
                         None => visitor.visit_f64(number),
                     }
                 }
+                Scalar::Time(time) => visitor.visit_string(time.to_string()),
                 Scalar::Text(text) => visitor.visit_string(text),
             },
             NodeKind::Sequence(items) => visitor.visit_seq(Items { parent: self, list: items, next: 0 }),
@@ -213,35 +219,45 @@ impl<'de> de::Deserializer<'de> for Deserializer<'_> {
     }
 }
 
+type Entry<'a> = (String, Span, &'a Node);
+
 /// Entries with merges in place; a key twice is an error in typed objects.
-fn merged<'a>(entries: &'a [(Node, Node)], path: &Path<'_>) -> Result<Vec<(String, Span, &'a Node)>, Error> {
-    let mut found: Vec<(String, Span, &'a Node)> = Vec::new();
+fn merged<'a>(entries: &'a [(Node, Node)], path: &Path<'_>) -> Result<Vec<Entry<'a>>, Error> {
+    let mut found = Vec::new();
+    merge_into(entries, path, &mut found, &mut HashMap::new())?;
+    Ok(found)
+}
+
+/// `places` holds where each key stands in `found`.
+fn merge_into<'a>(
+    entries: &'a [(Node, Node)],
+    path: &Path<'_>,
+    found: &mut Vec<Entry<'a>>,
+    places: &mut HashMap<String, usize>,
+) -> Result<(), Error> {
+    let mut own: HashMap<String, Span> = HashMap::new();
     for (key, value) in entries {
-        if is_merge(key) {
-            let nodes: Vec<&Node> = match &value.kind {
-                NodeKind::Sequence(items) => items.iter().rev().collect(),
-                _ => vec![value],
-            };
-            for node in nodes {
-                let NodeKind::Mapping(inner) = &node.kind else {
-                    return Err(Error::new(node.span, path, "`<<` takes a mapping or a list of mappings"));
-                };
-                for (name, span, value) in merged(inner, path)? {
-                    found.retain(|(known, _, _)| *known != name);
-                    found.push((name, span, value));
-                }
+        if is_merge(key, Resolver::V2) {
+            for mapping in merge_sources(value, path)?.into_iter().rev() {
+                merge_into(mapping, path, found, places)?;
             }
             continue;
         }
-        let name = key_text(key, path)?;
-        if let Some((_, first, _)) = found.iter().find(|(known, _, _)| *known == name) {
-            let message =
-                format!("the key {name:?} stands twice (lines {} and {})", first.line, key.span.line);
+        let name = key_text(key, Resolver::V2, path)?;
+        if let Some(first) = own.insert(name.clone(), key.span) {
+            let lines = format!("lines {} and {}", first.line, key.span.line);
+            let message = format!("the key {:?} stands twice ({lines})", shorten(&name));
             return Err(Error::new(key.span, path, message));
         }
-        found.push((name, key.span, value));
+        match places.entry(name.clone()) {
+            Place::Occupied(place) => found[*place.get()] = (name, key.span, value),
+            Place::Vacant(place) => {
+                place.insert(found.len());
+                found.push((name, key.span, value));
+            }
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 struct Items<'a> {
@@ -266,7 +282,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 struct Entries<'a> {
     parent: Deserializer<'a>,
-    list: Vec<(String, Span, &'a Node)>,
+    list: Vec<Entry<'a>>,
     next: usize,
 }
 

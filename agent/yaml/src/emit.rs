@@ -1,224 +1,295 @@
-//! JSON to YAML by sigs.k8s.io/yaml's rules: two spaces, sequences at their parent's indent, keys in natural order,
-//! double quotes where a plain scalar would be read as something else.
+//! JSON to YAML, byte for byte as sigs.k8s.io/yaml writes it: two spaces, sequences at their parent's indent, keys in
+//! natural order, double quotes where a plain scalar would be read as something else. A scalar that runs past column 80
+//! goes on in the next line at its next space.
 
-use std::cmp::Ordering;
-use std::fmt::Write as _;
+mod order;
+mod style;
 
 use serde_json::{Map, Value};
 
-use crate::resolve::{self, Scalar};
+use crate::float::{json_number, shortest_64};
+use style::{ScalarStyle, Shape};
 
 /// Writes a JSON value as YAML.
 pub fn to_string(value: &Value) -> String {
-    let mut text = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => mapping(&mut text, map, 0),
-        Value::Array(items) if !items.is_empty() => sequence(&mut text, items, 0),
-        other => {
-            inline(&mut text, other, 0);
-            text.push('\n');
-        }
-    }
-    text
+    let mut emitter =
+        Emitter { out: String::new(), column: 0, indent: -1, whitespace: true, indention: true };
+    emitter.node(value, Context::Root);
+    emitter.write_indent();
+    emitter.out
 }
 
-fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
-    let mut names: Vec<&String> = map.keys().collect();
-    names.sort_by(|a, b| natural(a, b));
-    for name in names {
-        pad(text, indent);
-        scalar(text, name, indent);
-        text.push(':');
-        below(text, &map[name.as_str()], indent);
-    }
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Context {
+    Root,
+    Item,
+    /// Key or value of a mapping.
+    Mapping,
+    /// A key without `?`.
+    SimpleKey,
 }
 
-/// What stands behind a key.
-fn below(text: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            text.push('\n');
-            mapping(text, map, indent + 2);
-        }
-        Value::Array(items) if !items.is_empty() => {
-            text.push('\n');
-            sequence(text, items, indent);
-        }
-        other => {
-            text.push(' ');
-            inline(text, other, indent + 2);
-            text.push('\n');
-        }
-    }
+struct Emitter {
+    out: String,
+    column: isize,
+    indent: isize,
+    /// The last character was white space.
+    whitespace: bool,
+    /// Only indentation and indicators stand on this line so far.
+    indention: bool,
 }
 
-fn sequence(text: &mut String, items: &[Value], indent: usize) {
-    for item in items {
-        pad(text, indent);
-        text.push_str("- ");
-        match item {
-            Value::Object(map) if !map.is_empty() => {
-                let mut inner = String::new();
-                mapping(&mut inner, map, indent + 2);
-                text.push_str(inner.trim_start_matches(' '));
+/// The column behind which a scalar is broken.
+const WIDTH: isize = 80;
+
+/// Longest key, in bytes, that is written without `?`.
+const MAX_SIMPLE_KEY: usize = 128;
+
+impl Emitter {
+    fn node(&mut self, value: &Value, context: Context) {
+        match value {
+            Value::Null => self.word("null"),
+            Value::Bool(flag) => self.word(if *flag { "true" } else { "false" }),
+            Value::Number(number) => self.number(number),
+            Value::String(text) => self.string(text, context),
+            Value::Array(items) if items.is_empty() => {
+                self.indicator("[", true, true, false);
+                self.indicator("]", false, false, false);
             }
-            Value::Array(items) if !items.is_empty() => {
-                let mut inner = String::new();
-                sequence(&mut inner, items, indent + 2);
-                text.push_str(inner.trim_start_matches(' '));
+            Value::Object(map) if map.is_empty() => {
+                self.indicator("{", true, true, false);
+                self.indicator("}", false, false, false);
             }
-            other => {
-                inline(text, other, indent + 2);
-                text.push('\n');
-            }
+            Value::Array(items) => self.sequence(items, context),
+            Value::Object(map) => self.mapping(map),
         }
     }
-}
 
-fn inline(text: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => text.push_str(&number.to_string()),
-        Value::String(string) => scalar(text, string, indent),
-        Value::Array(_) => text.push_str("[]"),
-        Value::Object(_) => text.push_str("{}"),
-    }
-}
-
-fn scalar(text: &mut String, string: &str, indent: usize) {
-    if is_block(string) {
-        block(text, string, indent);
-    } else if resolve::plain(string) != Scalar::Text(string.to_owned()) || is_ambiguous(string) {
-        double_quoted(text, string);
-    } else if is_plain(string) {
-        text.push_str(string);
-    } else if string.chars().all(|c| !c.is_control()) {
-        text.push('\'');
-        text.push_str(&string.replace('\'', "''"));
-        text.push('\'');
-    } else {
-        double_quoted(text, string);
-    }
-}
-
-/// Base 60 and dates: strings here, something else to other readers.
-fn is_ambiguous(string: &str) -> bool {
-    let base60 = string.contains(':')
-        && string.bytes().next().is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+'))
-        && string
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'_' | b'-' | b'+'));
-    let date = string.len() >= 8
-        && string.bytes().take(4).all(|byte| byte.is_ascii_digit())
-        && string.as_bytes().get(4) == Some(&b'-')
-        && string.as_bytes().get(5).is_some_and(u8::is_ascii_digit);
-    base60 || date || matches!(string, "<<" | "=")
-}
-
-fn is_plain(string: &str) -> bool {
-    let Some(first) = string.chars().next() else { return false };
-    let indicator = "-?:,[]{}#&*!|>'\"%@` ";
-    let first_ok = !indicator.contains(first)
-        || (matches!(first, '-' | '?' | ':')
-            && string.chars().nth(1).is_some_and(|next| !next.is_whitespace()));
-    first_ok
-        && !string.starts_with("---")
-        && !string.starts_with("...")
-        && !string.ends_with([' ', ':'])
-        && !string.contains(": ")
-        && !string.contains(" #")
-        && string.chars().all(|c| !c.is_control() && !is_special(c))
-}
-
-fn is_special(c: char) -> bool {
-    matches!(c, '\u{85}' | '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}') || (c as u32) > 0xffff
-}
-
-/// Several lines without anything that a block scalar cannot hold.
-fn is_block(string: &str) -> bool {
-    string.contains('\n')
-        && string.chars().all(|c| (!c.is_control() || c == '\n' || c == '\t') && !is_special(c))
-        && !string.starts_with([' ', '\n', '\t'])
-        && !string.lines().any(|line| line.ends_with(' '))
-}
-
-fn block(text: &mut String, string: &str, indent: usize) {
-    let body = string.trim_end_matches('\n');
-    let ending = string.len() - body.len();
-    text.push_str(match ending {
-        0 => "|-",
-        1 => "|",
-        _ => "|+",
-    });
-    for line in body.split('\n') {
-        text.push('\n');
-        if !line.is_empty() {
-            pad(text, indent.max(2));
-            text.push_str(line);
+    fn sequence(&mut self, items: &[Value], context: Context) {
+        let outer = self.indent;
+        self.increase_indent(false, context == Context::Mapping && !self.indention);
+        for item in items {
+            self.write_indent();
+            self.indicator("-", true, false, true);
+            self.node(item, Context::Item);
         }
+        self.indent = outer;
     }
-    for _ in 1..ending {
-        text.push('\n');
-    }
-}
 
-fn double_quoted(text: &mut String, string: &str) {
-    text.push('"');
-    for c in string.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            c if c.is_control() || is_special(c) => {
-                let code = c as u32;
-                let _ = match code {
-                    0..=0xff => write!(text, "\\x{code:02X}"),
-                    0x100..=0xffff => write!(text, "\\u{code:04X}"),
-                    _ => write!(text, "\\U{code:08X}"),
-                };
+    fn mapping(&mut self, map: &Map<String, Value>) {
+        let outer = self.indent;
+        self.increase_indent(false, false);
+        for name in order::sorted(map.keys()) {
+            self.write_indent();
+            if !style::has_breaks(name) && name.len() <= MAX_SIMPLE_KEY {
+                self.string(name, Context::SimpleKey);
+                self.indicator(":", false, false, false);
+            } else {
+                self.indicator("?", true, false, true);
+                self.string(name, Context::Mapping);
+                self.write_indent();
+                self.indicator(":", true, false, true);
             }
-            c => text.push(c),
+            self.node(&map[name.as_str()], Context::Mapping);
+        }
+        self.indent = outer;
+    }
+
+    fn increase_indent(&mut self, flow: bool, indentless: bool) {
+        if self.indent < 0 {
+            self.indent = if flow { 2 } else { 0 };
+        } else if !indentless {
+            self.indent += 2;
         }
     }
-    text.push('"');
-}
 
-fn pad(text: &mut String, indent: usize) {
-    text.extend(std::iter::repeat_n(' ', indent));
-}
+    /// A whole number that JSON would write with a fraction or exponent is read back as an integer first.
+    fn number(&mut self, number: &serde_json::Number) {
+        let text = match number.as_f64().filter(|_| number.is_f64()) {
+            None => number.to_string(),
+            Some(float) => match json_number(float).filter(|found| !found.is_f64()) {
+                Some(whole) => whole.to_string(),
+                None => shortest_64(float),
+            },
+        };
+        self.word(&text);
+    }
 
-/// Numbers in names by value: `a2` before `a10`.
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a.chars().peekable(), b.chars().peekable());
-    loop {
-        match (left.peek().copied(), right.peek().copied()) {
-            (None, None) => return a.cmp(b),
-            (None, Some(_)) => return Ordering::Less,
-            (Some(_), None) => return Ordering::Greater,
-            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
-                let number = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| {
-                    let mut value = 0_u64;
-                    while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
-                        value = value.saturating_mul(10).saturating_add(u64::from(digit));
-                        chars.next();
-                    }
-                    value
-                };
-                match number(&mut left).cmp(&number(&mut right)) {
-                    Ordering::Equal => {}
-                    other => return other,
+    fn word(&mut self, text: &str) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+        for c in text.chars() {
+            self.put(c);
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn string(&mut self, text: &str, context: Context) {
+        let outer = self.indent;
+        self.increase_indent(true, false);
+        match Shape::of(text).style(text, context == Context::SimpleKey) {
+            ScalarStyle::Plain => self.plain(text, context != Context::SimpleKey),
+            ScalarStyle::SingleQuoted => self.single_quoted(text, context != Context::SimpleKey),
+            ScalarStyle::DoubleQuoted => self.double_quoted(text, context != Context::SimpleKey),
+            ScalarStyle::Literal => self.literal(text),
+        }
+        self.indent = outer;
+    }
+
+    fn put(&mut self, c: char) {
+        self.out.push(c);
+        self.column += 1;
+    }
+
+    fn put_break(&mut self, c: char) {
+        self.out.push(c);
+        self.column = 0;
+    }
+
+    fn write_indent(&mut self) {
+        let indent = self.indent.max(0);
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.put_break('\n');
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn indicator(&mut self, text: &str, need_whitespace: bool, whitespace: bool, indention: bool) {
+        if need_whitespace && !self.whitespace {
+            self.put(' ');
+        }
+        for c in text.chars() {
+            self.put(c);
+        }
+        self.whitespace = whitespace;
+        self.indention = self.indention && indention;
+    }
+
+    /// Text without line ends.
+    fn plain(&mut self, text: &str, foldable: bool) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+        let mut spaces = false;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c == ' ' && foldable && !spaces && self.column > WIDTH && chars.peek() != Some(&' ') {
+                self.write_indent();
+            } else {
+                self.put(c);
+            }
+            self.indention &= c == ' ';
+            spaces = c == ' ';
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn single_quoted(&mut self, text: &str, foldable: bool) {
+        self.indicator("'", true, false, false);
+        let (mut spaces, mut breaks, mut first) = (false, false, true);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let inside = !first && chars.peek().is_some_and(|next| *next != ' ');
+            first = false;
+            if style::is_break(c) {
+                if !breaks && c == '\n' {
+                    self.put_break('\n');
                 }
-            }
-            (Some(x), Some(y)) => {
-                if x != y {
-                    // Letters sort after everything else, as go-yaml does.
-                    return (x.is_alphabetic(), x).cmp(&(y.is_alphabetic(), y));
+                self.put_break(c);
+                self.indention = true;
+                breaks = true;
+            } else if c == ' ' {
+                if foldable && !spaces && self.column > WIDTH && inside {
+                    self.write_indent();
+                } else {
+                    self.put(c);
                 }
-                left.next();
-                right.next();
+                spaces = true;
+            } else {
+                if breaks {
+                    self.write_indent();
+                }
+                if c == '\'' {
+                    self.put('\'');
+                }
+                self.put(c);
+                self.indention = false;
+                spaces = false;
+                breaks = false;
+            }
+        }
+        self.indicator("'", false, false, false);
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn double_quoted(&mut self, text: &str, foldable: bool) {
+        self.indicator("\"", true, false, false);
+        // go-yaml asks for a byte order mark at the begin of the text where it means the current character.
+        let escape_all = text.starts_with('\u{feff}');
+        let (mut spaces, mut first) = (false, true);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let next = chars.peek().copied();
+            if escape_all || !style::is_printable(c) || style::is_break(c) || matches!(c, '"' | '\\') {
+                for c in style::escaped(c).chars() {
+                    self.put(c);
+                }
+                spaces = false;
+            } else if c == ' ' && foldable && !spaces && self.column > WIDTH && !first && next.is_some() {
+                self.write_indent();
+                if next == Some(' ') {
+                    self.put('\\');
+                }
+                spaces = true;
+            } else {
+                self.put(c);
+                spaces = c == ' ';
+            }
+            first = false;
+        }
+        self.indicator("\"", false, false, false);
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn literal(&mut self, text: &str) {
+        self.indicator("|", true, false, false);
+        if text.starts_with(|c| c == ' ' || style::is_break(c)) {
+            self.indicator("2", false, false, false);
+        }
+        let mut ending = text.chars().rev();
+        let last_breaks = ending.next().is_some_and(style::is_break);
+        // A lone line end counts as two here.
+        if !last_breaks {
+            self.indicator("-", false, false, false);
+        } else if ending.next().is_none_or(style::is_break) {
+            self.indicator("+", false, false, false);
+        }
+        self.put_break('\n');
+        self.indention = true;
+        self.whitespace = true;
+        let mut breaks = true;
+        for c in text.chars() {
+            if style::is_break(c) {
+                self.put_break(c);
+                self.indention = true;
+                breaks = true;
+            } else {
+                if breaks {
+                    self.write_indent();
+                }
+                self.put(c);
+                self.indention = false;
+                breaks = false;
             }
         }
     }

@@ -1,4 +1,18 @@
-//! What a plain scalar means: go-yaml v2's resolver (YAML 1.1).
+//! What a plain scalar means: the resolvers of go-yaml v2 and v3.
+
+use crate::timestamp::Timestamp;
+
+/// Whose rules give a plain scalar its type and a mapping its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Resolver {
+    /// go-yaml v2 below sigs.k8s.io/yaml, the way of kubectl, Argo CD and Helm: YAML 1.1 booleans (`yes`, `on`, `y`),
+    /// dates are strings, keys are resolved like values, a key twice counts last, merges in document order.
+    #[default]
+    V2,
+    /// go-yaml v3 below kyaml, the way of kustomize: only `true` and `false` are booleans, dates become timestamps,
+    /// keys keep their text, a key twice is an error, a merge never overrides an explicit key.
+    V3,
+}
 
 /// A scalar with its type.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,7 +22,22 @@ pub(crate) enum Scalar {
     Int(i64),
     Uint(u64),
     Float(f64),
+    Time(Timestamp),
     Text(String),
+}
+
+impl Scalar {
+    /// The short tag of the type, for messages.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self {
+            Self::Null => "!!null",
+            Self::Bool(_) => "!!bool",
+            Self::Int(_) | Self::Uint(_) => "!!int",
+            Self::Float(_) => "!!float",
+            Self::Time(_) => "!!timestamp",
+            Self::Text(_) => "!!str",
+        }
+    }
 }
 
 pub(crate) fn is_null_text(text: &str) -> bool {
@@ -16,15 +45,23 @@ pub(crate) fn is_null_text(text: &str) -> bool {
 }
 
 /// Resolves an untagged plain scalar.
-pub(crate) fn plain(text: &str) -> Scalar {
+pub(crate) fn plain(text: &str, resolver: Resolver) -> Scalar {
+    resolve(text, resolver, true)
+}
+
+/// Resolves a plain scalar. Go looks for a timestamp only where there is no tag or that of timestamps.
+pub(crate) fn resolve(text: &str, resolver: Resolver, timestamps: bool) -> Scalar {
+    let text_as_it_is = || Scalar::Text(text.to_owned());
     if is_null_text(text) {
         return Scalar::Null;
     }
     match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => {
+        "true" | "True" | "TRUE" => return Scalar::Bool(true),
+        "false" | "False" | "FALSE" => return Scalar::Bool(false),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" if resolver == Resolver::V2 => {
             return Scalar::Bool(true);
         }
-        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => {
+        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" if resolver == Resolver::V2 => {
             return Scalar::Bool(false);
         }
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
@@ -32,53 +69,61 @@ pub(crate) fn plain(text: &str) -> Scalar {
         ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
         _ => {}
     }
-    number(text).unwrap_or_else(|| Scalar::Text(text.to_owned()))
+    match text.as_bytes().first() {
+        Some(b'.') if underscores_separate_digits(text) => {
+            float(&text.replace('_', "")).unwrap_or_else(text_as_it_is)
+        }
+        Some(b'0'..=b'9' | b'+' | b'-') => {
+            if timestamps && let Some(time) = Timestamp::parse(text) {
+                return Scalar::Time(time);
+            }
+            let digits = text.replace('_', "");
+            integer(&digits).or_else(|| float(&digits)).unwrap_or_else(text_as_it_is)
+        }
+        _ => text_as_it_is(),
+    }
 }
 
-/// Integers in the forms of Go's ParseInt with base 0 (underscores dropped), then floats.
-fn number(text: &str) -> Option<Scalar> {
-    let first = text.bytes().next()?;
-    if !(first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.')) {
-        return None;
-    }
-    let digits = text.replace('_', "");
-    if let Some(found) = integer(&digits) {
-        return Some(found);
-    }
-    if is_float(&digits) {
-        return digits.parse::<f64>().ok().map(Scalar::Float);
-    }
-    None
-}
-
+/// The forms of Go's ParseInt with base 0, then, without a sign, of ParseUint.
 fn integer(text: &str) -> Option<Scalar> {
-    let (negative, body) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    let (sign, body) = match text.strip_prefix(['-', '+']) {
+        Some(rest) => (text.as_bytes().first().copied(), rest),
+        None => (None, text),
     };
-    if !body.bytes().next()?.is_ascii_digit() {
+    // `from_str_radix` would take a sign of its own.
+    if !body.bytes().next()?.is_ascii_digit() || body.contains(['+', '-']) {
         return None;
     }
-    let lower = body.to_ascii_lowercase();
-    let parsed = if let Some(hex) = lower.strip_prefix("0x") {
-        u128::from_str_radix(hex, 16)
-    } else if let Some(binary) = lower.strip_prefix("0b") {
-        u128::from_str_radix(binary, 2)
-    } else if let Some(octal) = lower.strip_prefix("0o") {
-        u128::from_str_radix(octal, 8)
-    } else if lower.len() > 1 && lower.starts_with('0') {
-        u128::from_str_radix(&lower, 8)
-    } else {
-        lower.parse()
-    };
-    let value = parsed.ok().filter(|_| !body.contains('+'))?;
-    if negative {
-        return i64::try_from(-(i128::try_from(value).ok()?)).ok().map(Scalar::Int);
+    let value = match body.as_bytes() {
+        [b'0', b'x' | b'X', ..] => u128::from_str_radix(&body[2..], 16),
+        [b'0', b'b' | b'B', ..] => u128::from_str_radix(&body[2..], 2),
+        [b'0', b'o' | b'O', ..] => u128::from_str_radix(&body[2..], 8),
+        [b'0', _, ..] => u128::from_str_radix(body, 8),
+        _ => body.parse(),
     }
-    if let Ok(value) = i64::try_from(value) {
-        return Some(Scalar::Int(value));
+    .ok()?;
+    let signed = i128::try_from(value).ok()?;
+    let signed = if sign == Some(b'-') { -signed } else { signed };
+    match (i64::try_from(signed), sign) {
+        (Ok(value), _) => Some(Scalar::Int(value)),
+        (Err(_), None) => u64::try_from(value).ok().map(Scalar::Uint),
+        (Err(_), Some(_)) => None,
     }
-    u64::try_from(value).ok().map(Scalar::Uint)
+}
+
+/// ParseFloat is given the underscores of what begins with a dot, and takes them between two digits only.
+fn underscores_separate_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    (0..bytes.len()).all(|at| bytes[at] != b'_' || at > 0 && digit(at - 1) && digit(at + 1))
+}
+
+/// A float that a 64-bit one can hold: where Go's ParseFloat finds it out of range, the scalar stays a string.
+fn float(text: &str) -> Option<Scalar> {
+    if !is_float(text) {
+        return None;
+    }
+    text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Scalar::Float)
 }
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`

@@ -1,9 +1,11 @@
 //! Streams: encoding, kubectl's separators, JSON.
 
 use crate::builder::Builder;
+use crate::compose::{self, Rest};
 use crate::error::Error;
+use crate::json;
 use crate::node::{Limits, Node, NodeKind, Style};
-use crate::{json, resolve, scan};
+use crate::resolve::{self, Resolver};
 
 /// One document of a stream that holds something.
 #[derive(Debug, Clone)]
@@ -23,7 +25,19 @@ pub struct Document {
 /// # Errors
 /// Syntax, encoding, control characters and limits, each with line and column.
 pub fn documents(text: &[u8], limits: &Limits) -> Result<Vec<Document>, Error> {
+    documents_as(text, Resolver::V2, limits)
+}
+
+/// As [`documents`]; with [`Resolver::V3`] as kustomize splits a stream: a `---` may begin a document on its line where
+/// it opens the file, and `{` has no meaning of its own.
+///
+/// # Errors
+/// As [`documents`].
+pub fn documents_as(text: &[u8], resolver: Resolver, limits: &Limits) -> Result<Vec<Document>, Error> {
     let text = decode(text, limits)?;
+    if resolver == Resolver::V3 {
+        return yaml_stream(text, resolver, limits);
+    }
     let mut json_error = None;
     if text.trim_start().starts_with('{') {
         // As kubectl: what does not read as JSON may still be a YAML flow mapping, unless two objects were read.
@@ -33,7 +47,7 @@ pub fn documents(text: &[u8], limits: &Limits) -> Result<Vec<Document>, Error> {
             Err((error, read)) => json_error = Some((error, read)),
         }
     }
-    yaml_stream(text, limits).map_err(|error| match json_error {
+    yaml_stream(text, resolver, limits).map_err(|error| match json_error {
         // The file is JSON by its looks (`{"` or after a first object): the JSON error tells more.
         Some((json, read)) if read == 1 || looks_like_json(text) => json,
         _ => error,
@@ -56,18 +70,29 @@ fn json_stream(text: &str, limits: &Limits) -> Result<Vec<Document>, (Error, usi
     Ok(documents)
 }
 
-fn yaml_stream(text: &str, limits: &Limits) -> Result<Vec<Document>, Error> {
+fn yaml_stream(text: &str, resolver: Resolver, limits: &Limits) -> Result<Vec<Document>, Error> {
     check_characters(text)?;
     let mut builder = Builder::new(limits);
     let mut documents = Vec::new();
-    for (chunk, first_line) in chunks(text)? {
+    for (chunk, first_line) in chunks(text, resolver)? {
         // go-yaml skips a mark at the start of each document: files put together with `cat` have several.
         let chunk = chunk.strip_prefix('\u{feff}').unwrap_or(chunk);
-        if let Some(root) = scan::document(chunk, first_line, &mut builder)? {
+        if let Some(root) = compose::document(chunk, first_line, Rest::Nothing, &mut builder)? {
             push(&mut documents, root, limits)?;
         }
     }
     Ok(documents)
+}
+
+/// The first document of a text, and nothing behind it: how go-yaml's Unmarshal reads values files and what `fromYaml`
+/// is given. None where there is only white space and comments.
+///
+/// # Errors
+/// As [`documents`].
+pub fn document(text: &[u8], limits: &Limits) -> Result<Option<Node>, Error> {
+    let text = decode(text, limits)?;
+    check_characters(text)?;
+    compose::document(text, 1, Rest::Unread, &mut Builder::new(limits))
 }
 
 fn push(documents: &mut Vec<Document>, root: Node, limits: &Limits) -> Result<(), Error> {
@@ -83,17 +108,25 @@ fn push(documents: &mut Vec<Document>, root: Node, limits: &Limits) -> Result<()
 }
 
 fn is_null(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Scalar(text)
-        if node.style == Style::Plain && node.tag.is_none() && resolve::is_null_text(text))
-        || node.tag.as_deref() == Some("!!null")
+    let NodeKind::Scalar(text) = &node.kind else { return false };
+    match node.tag.as_deref() {
+        None => node.style == Style::Plain && resolve::is_null_text(text),
+        tag => tag == Some("!!null") && resolve::is_null_text(text),
+    }
 }
 
 /// The parts between separators, each with the line on which it begins.
-fn chunks(text: &str) -> Result<Vec<(&str, u32)>, Error> {
+///
+/// kustomize looks for `\n---...\n`: a `---` on the first line of a part belongs to the part, where it opens the
+/// document.
+fn chunks(text: &str, resolver: Resolver) -> Result<Vec<(&str, u32)>, Error> {
     let mut chunks = Vec::new();
     let (mut start, mut first_line, mut at) = (0, 1, 0);
     for (number, line) in (1_u32..).zip(text.split_inclusive('\n')) {
-        if let Some(rest) = line.strip_prefix("---") {
+        let opens = resolver == Resolver::V3 && at == start;
+        if let Some(rest) = line.strip_prefix("---")
+            && !opens
+        {
             let rest = rest.trim();
             if !rest.is_empty() && !rest.starts_with('#') {
                 return Err(Error::syntax(
