@@ -21,6 +21,8 @@ clippy:
 ## Unit tests of all crates.
 unit:
 	$(CARGO) test --workspace --lib --quiet
+	bash tests/oracle/build.sh > /dev/null
+	$(CARGO) test --package pintle-yaml --test oracle
 
 ## The engine under a seeded world: 500 seeds and as many more as fit 20 s.
 sim:

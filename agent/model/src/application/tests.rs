@@ -174,12 +174,11 @@ fn sources_with_one_element_are_a_source() {
 #[test]
 fn repositories_are_https_and_hold_no_password() {
     let url = |url: &str| check(json!({"spec": {"source": {"repoURL": url}}}));
-    for good in
-        ["https://git.example/a", "HTTPS://git.example:8443/a.git", "http://x/y", "https://user@host/a"]
-    {
+    for good in ["https://git.example/a", "HTTPS://git.example:8443/a.git", "https://user@host/a"] {
         assert_eq!(url(good).unwrap().source.repo_url, good);
     }
     for (bad, part) in [
+        ("http://x/y", "in clear text can be changed on its way; use https://"),
         ("git@github.com:a/b.git", "is not a URL"),
         ("ssh://git@host/a", "ssh:// repositories are not supported by this version"),
         ("oci://host/a", "oci:// repositories are not supported by this version"),
