@@ -273,3 +273,29 @@ fn prune_false_outlives_the_store() {
     });
     assert_eq!(world.get("configmap/kept", "{.data.value}").unwrap(), "git", "it was pruned");
 }
+
+#[test]
+fn fields_that_kubectl_applied_and_git_dropped_go_at_adoption_and_a_persons_stay() {
+    let mut world = World::new("migrated");
+    world.cluster.apply(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: migrated}\ndata: {value: theirs, dropped: \"yes\"}\n",
+    );
+    let patch = r#"{"data":{"hand":"stays"}}"#;
+    world.cluster.kubectl(&[
+        "-n",
+        "migrated",
+        "patch",
+        "configmap",
+        "old",
+        "--field-manager=someone",
+        "-p",
+        patch,
+    ]);
+    world.write_map("old", "git");
+    world.synced();
+    assert_eq!(world.get("configmap/old", "{.data.value}").unwrap(), "git");
+    assert_eq!(world.get("configmap/old", "{.data.dropped}").unwrap(), "", "what git does not have stayed");
+    assert_eq!(world.get("configmap/old", "{.data.hand}").unwrap(), "stays");
+    let note = "{.metadata.annotations.kubectl\\.kubernetes\\.io/last-applied-configuration}";
+    assert_eq!(world.get("configmap/old", note).unwrap(), "");
+}

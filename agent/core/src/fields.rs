@@ -7,6 +7,7 @@
 //! `managedFields` still name us (mutating admission, `kubectl replace`).
 
 mod atomic;
+mod migrate;
 mod path;
 mod pointer;
 mod release;
@@ -18,6 +19,7 @@ use pintle_model::{Digest, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use migrate::migration_patch;
 pub use path::{FieldPath, Segment};
 pub use pointer::{overlay_live, remove_pointers};
 pub use release::{release_patch, unreleasable};

@@ -74,7 +74,7 @@ fn a_render_is_whole_or_nothing_and_names_file_and_line() {
             "a.yaml:7",
         ),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  annotations: {wave: 5}\n", "the number 5"),
-        ("apiVersion: v1\nkind: Job\nmetadata:\n  generateName: x-\n", "generateName"),
+        ("apiVersion: v1\nkind: Job\nmetadata:\n  generateName: ''\n", "has no metadata.name"),
         ("a: {{ .Values.x }}\nb: [", "Helm template"),
     ];
     for (text, wanted) in cases {

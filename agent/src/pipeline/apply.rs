@@ -316,7 +316,16 @@ impl Target<'_> {
             })
         });
         let adopted = if equal { Adopted::Equal } else { Adopted::Changed };
-        if let Some(live) = live
+        let mut migrated = None;
+        if self.apply.migrate
+            && let Some(live) = live
+            && let Some(patch) = fields::migration_patch(live, names::FIELD_MANAGER, names::LAST_APPLIED)
+        {
+            let patched =
+                patiently(|| self.cluster.json_patch(self.resource, &self.apply.key, &patch)).await?;
+            migrated = Some(patched);
+        }
+        if let Some(live) = migrated.as_ref().or(live)
             && !self.apply.ignored.is_empty()
         {
             self.release(live, &mut payload).await?;

@@ -43,6 +43,8 @@ pub struct Apply {
     pub ignored: Vec<String>,
     /// Applied, replaced or made anew.
     pub way: ApplyWay,
+    /// At adoption the fields of earlier tools become ours.
+    pub migrate: bool,
     /// Of a hook.
     pub hook: Option<HookApply>,
 }

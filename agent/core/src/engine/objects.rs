@@ -298,6 +298,7 @@ fn heal(
             lenient: entry.lenient,
             ignored: entry.ignored.clone(),
             way: entry.way,
+            migrate: !entry.no_migration,
             hook: None,
         },
         before: object,

@@ -32,6 +32,9 @@ pub struct DesiredEntry {
     /// Applied, replaced, or made anew where it cannot be changed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub way: ApplyWay,
+    /// `ClientSideApplyMigration=false`: fields of earlier tools stay theirs at adoption.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_migration: bool,
     /// `pintle.dev/apply: Ignore`: neither applied nor deleted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignore: bool,

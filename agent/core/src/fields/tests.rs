@@ -199,3 +199,29 @@ proptest::proptest! {
         proptest::prop_assert_eq!(same, replicas == 2);
     }
 }
+
+#[test]
+fn fields_of_earlier_tools_are_folded_into_ours_and_those_of_people_are_not() {
+    let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields});
+    let live = Object::try_from(json!({"apiVersion": "v1", "kind": "ConfigMap",
+    "metadata": {"name": "m", "resourceVersion": "7",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        "managedFields": [
+            entry("kubectl-client-side-apply", "Update", json!({"f:data": {"f:a": {}, "f:old": {}}})),
+            entry("kubectl-edit", "Update", json!({"f:data": {"f:hand": {}}})),
+            entry("helm", "Update", json!({"f:data": {"f:b": {}}})),
+        ]}}))
+    .unwrap();
+    let name = "kubectl.kubernetes.io/last-applied-configuration";
+    let patch = migration_patch(&live, "pintle", name).unwrap();
+    assert_eq!(patch[0]["value"], "7", "guarded by the version that was looked at");
+    let entries = patch[1]["value"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["manager"], "kubectl-edit");
+    assert_eq!(entries[1]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:old": {}, "f:b": {}}}));
+    assert_eq!(entries[1]["operation"], "Apply");
+    assert_eq!(patch[2]["path"], "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration");
+    let plain = Object::try_from(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m",
+        "managedFields": [entry("kubectl-edit", "Update", json!({"f:data": {}}))]}}));
+    assert!(migration_patch(&plain.unwrap(), "pintle", name).is_none());
+}

@@ -130,6 +130,7 @@ fn step(
             lenient: entry.lenient,
             ignored: entry.ignored.clone(),
             way: entry.way,
+            migrate: !entry.no_migration,
             hook: None,
         }),
         uid: None,
@@ -197,6 +198,7 @@ fn hook_step(input: &Input<'_>, hook: &HookEntry, phase: Phase) -> Step {
             lenient: entry.lenient,
             ignored: Vec::new(),
             way: entry.way,
+            migrate: !entry.no_migration,
             hook: Some(HookApply {
                 operation: input.operation,
                 recreate: hook.hook.goes(Removal::BeforeHookCreation),

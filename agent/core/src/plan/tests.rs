@@ -32,6 +32,7 @@ fn entry(key: ObjectKey, wave: i32) -> DesiredEntry {
         wave,
         options: ObjectOptions::default(),
         way: ApplyWay::Apply,
+        no_migration: false,
         ignore: false,
         adopt: false,
         lenient: false,
