@@ -74,7 +74,9 @@ build() {
 
 check() {
     local binary=$1 root
-    ldd "$binary" 2>&1 | grep -qE "not a dynamic executable|statically linked" || { say "it is not static"; exit 1; }
+    # ldd ends with 1 for what is not dynamic.
+    { ldd "$binary" 2>&1 || true; } | grep -qE "not a dynamic executable|statically linked" ||
+        { say "it is not static"; exit 1; }
     if has file; then file "$binary" | grep -q ", stripped" || { say "it is not stripped"; exit 1; }; fi
     # An empty root: no libraries, no /etc, no /proc, no /dev.
     root=$(mktemp -d)
@@ -84,7 +86,12 @@ check() {
     cp "$binary" "$root/pintle"
     printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n' > "$root/m/settings.yaml"
     printf 'agent: {id: test}\nstore: {path: /state}\n' > "$root/pintle.yaml"
-    enter() { if [ "$(id -u)" = 0 ]; then env -i chroot "$root" "$@"; else env -i unshare --map-root-user chroot "$root" "$@"; fi; }
+    local chroot unshare
+    chroot=$(PATH=$PATH:/usr/sbin command -v chroot)
+    unshare=$(command -v unshare)
+    enter() {
+        if [ "$(id -u)" = 0 ]; then env -i "$chroot" "$root" "$@"; else env -i "$unshare" --map-root-user --root "$root" "$@"; fi
+    }
     enter /pintle version --client | grep -q "^pintle " || { say "version does not run in an empty root"; exit 1; }
     enter /pintle render /m | grep -q "name: settings" || { say "render does not run in an empty root"; exit 1; }
     # No cluster there: that is found and said, with the store open.
