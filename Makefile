@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo test fmt clippy unit sim integration soak bench release check-tools units
+.PHONY: demo test fmt clippy unit sim integration soak bench release release-check check-tools units
 
 ## Shows the main job on the embedded control plane, or on the cluster of KUBECONFIG. KEEP=1 leaves it running.
 demo: check-tools
@@ -48,9 +48,15 @@ bench: check-tools
 	bash tests/control-plane/build.sh > /dev/null
 	$(CARGO) test --release --package pintle --test bench
 
-## A static binary for this architecture.
+## A static binary for x86_64, in dist/.
 release: check-tools
 	bash tests/release.sh
+
+## The story of the demo and the installation, with that binary.
+release-check: release
+	bash tests/control-plane/build.sh > /dev/null
+	PINTLE_TEST_BINARY=$(CURDIR)/dist/pintle-x86_64-linux $(CARGO) test --package pintle --test demo
+	PINTLE_TEST_BINARY=$(CURDIR)/dist/pintle-x86_64-linux $(CARGO) test --package pintle --test agent -- --test-threads=2 install
 
 check-tools:
 	@bash tests/tools.sh

@@ -306,6 +306,19 @@ fn a_watch_that_may_not_be_is_named() {
     assert!(text.contains("manifests/install/rbac.yaml"), "it does not say what to do: {text}");
 }
 
+/// In a static binary the resolver is its own.
+#[test]
+fn a_git_server_is_found_by_its_name() {
+    let mut world = World::new("by-name");
+    world.write_map("settings", "git");
+    let commit = world.repo.commit("first");
+    let url = world.front.url_by_name("fleet");
+    world.agent.edit(&world.front.prefix(), url.trim_end_matches("fleet.git"));
+    world.agent.application(world.name, &url, world.name, world.name, crate::AUTOMATED);
+    world.agent.start();
+    world.wait_synced(&commit);
+}
+
 #[test]
 fn every_example_is_an_application_that_this_version_takes() {
     let folder = manifests().join("examples");

@@ -50,11 +50,11 @@ pub fn write(repo: &Repo, folder: &str, count: usize) {
     }
 }
 
-/// One file: YAML holds JSON.
+/// One file: YAML holds JSON. It must not begin as JSON does: kubectl would take all of it for JSON.
 pub fn file(index: usize, level: &str) -> String {
     let mut objects = group(index);
     objects[1]["data"]["log.level"] = level.into();
-    objects.map(|object| object.to_string()).join("\n---\n")
+    format!("---\n{}\n", objects.map(|object| object.to_string()).join("\n---\n"))
 }
 
 /// The same server-side applies with nothing around them. Returns seconds.

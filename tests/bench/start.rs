@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::figures::{Figures, Limits, median};
 use crate::process;
 use crate::scene::{APP, Held, Scene};
+use crate::support::agent::binary;
 use crate::support::git_front::Mode;
 
 /// Starts that one figure is taken over.
@@ -77,7 +78,7 @@ pub fn once(scene: &Scene, held: &mut Held, figures: &mut Figures) {
     let script = format!(
         "TIMEFORMAT='%R %U %S'; time PINTLE_CONFIG={} {} once >/dev/null 2>{}",
         held.agent.path("pintle.yaml").display(),
-        env!("CARGO_BIN_EXE_pintle"),
+        binary().display(),
         held.agent.path("once.log").display()
     );
     let (mut wall, mut cpu) = (Vec::new(), Vec::new());
@@ -118,8 +119,8 @@ pub fn once(scene: &Scene, held: &mut Held, figures: &mut Figures) {
 }
 
 /// Size of the binary.
-pub fn binary(figures: &mut Figures) {
-    let bytes = std::fs::metadata(env!("CARGO_BIN_EXE_pintle")).expect("the binary").len();
+pub fn size(figures: &mut Figures) {
+    let bytes = std::fs::metadata(binary()).expect("the binary").len();
     let peers = json!({"gitops-engine": 116, "kustomize-controller": 173, "source-controller": 204});
     figures.add(
         "binary, stripped",

@@ -11,7 +11,7 @@ use crate::process;
 use crate::scene::{Held, Scene};
 
 /// Requests at once that the bare loop is tried with.
-const AT_ONCE: [usize; 3] = [8, 16, 32];
+pub const AT_ONCE: [usize; 3] = [8, 16, 32];
 
 /// One first sync, in seconds.
 struct FirstSync {
@@ -24,10 +24,16 @@ struct FirstSync {
 }
 
 /// Interleaved runs, each in a namespace of its own. Returns the agent of the last, running.
-pub fn first_sync(scene: &Scene, rounds: usize, with_kubectl: bool, figures: &mut Figures) -> Held {
+pub fn first_sync(
+    scene: &Scene,
+    rounds: usize,
+    at_once: &[usize],
+    with_kubectl: bool,
+    figures: &mut Figures,
+) -> Held {
     let mut loops = Vec::new();
     let mut syncs = Vec::new();
-    let mut candidates = AT_ONCE.to_vec();
+    let mut candidates = at_once.to_vec();
     let mut last = None;
     for round in 0..rounds.max(1) {
         let mut times = Vec::new();

@@ -174,7 +174,7 @@ impl Agent {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+        let mut command = Command::new(binary());
         command
             .args(arguments)
             .env_clear()
@@ -184,6 +184,11 @@ impl Agent {
             .envs(self.environment.iter().cloned());
         command
     }
+}
+
+/// Cargo's binary, or the one that is to be released (`make release-check`).
+pub fn binary() -> PathBuf {
+    std::env::var_os("PINTLE_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into()).into()
 }
 
 impl Drop for Agent {

@@ -92,6 +92,11 @@ impl GitFront {
         format!("https://{}/{repository}.git", self.address)
     }
 
+    /// The same, by name instead of address.
+    pub fn url_by_name(&self, repository: &str) -> String {
+        format!("https://localhost:{}/{repository}.git", self.address.port())
+    }
+
     pub fn prefix(&self) -> String {
         format!("https://{}/", self.address)
     }
