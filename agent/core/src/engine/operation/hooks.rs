@@ -116,13 +116,18 @@ fn ended(state: &mut State, owner: &AppKey, key: &ObjectKey, now: Now, fx: &mut 
             }
             _ => operation.result(key, ResultCode::Synced, format!("{} hook succeeded", mark.phase)),
         }
-        if succeeded {
-            let render = operation.render.id;
-            let done = app
-                .hooks_done
-                .get_or_insert_with(|| HooksDone { render, hooks: std::collections::BTreeSet::new() });
-            done.hooks.insert((mark.phase, mark.wanted.clone(), mark.manifest));
-        }
+    }
+    // Also while the operation has not gone on yet after a restart.
+    let running = app.operation.as_ref().map(|operation| (operation.id, operation.render.id));
+    let resumed = app.resume.as_ref().map(|record| (record.id, record.render));
+    let render = running.or(resumed).filter(|(id, _)| *id == mark.operation).map(|(_, render)| render);
+    if let Some(render) = render
+        && succeeded
+    {
+        let done = app
+            .hooks_done
+            .get_or_insert_with(|| HooksDone { render, hooks: std::collections::BTreeSet::new() });
+        done.hooks.insert((mark.phase, mark.wanted.clone(), mark.manifest));
     }
     let app_record = app.record();
     if app.saved.as_ref() != Some(&app_record) {
