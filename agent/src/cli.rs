@@ -18,7 +18,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
-use pintle_model::{Problem, Reason};
+use pintle_model::{Problem, Reason, limits};
 
 use crate::client::Client;
 use crate::runtime::{self, RunSettings};
@@ -66,9 +66,14 @@ fn colour(terminal: bool) -> bool {
 
 fn start(cli: &Cli, screen: &mut Screen<'_>) -> Ended {
     logging::start(&cli.globals, matches!(cli.command, Command::Run(_)))?;
-    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Problem::new(Reason::Internal, format!("cannot start the async runtime: {error}"))
-    })?;
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(limits::BLOCKING_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Problem::new(Reason::Internal, format!("cannot start the async runtime: {error}"))
+        })?;
     tokio.block_on(run(cli, screen))
 }
 

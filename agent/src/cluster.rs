@@ -19,6 +19,7 @@ use std::time::Duration;
 use http::{Method, Request, Response};
 use kube::client::Body;
 use pintle_model::{ObjectKey, Problem, Reason, limits};
+use tokio::sync::Semaphore;
 
 pub use discovery::{ApiResource, Discovery};
 pub use failure::ApiFailure;
@@ -33,6 +34,9 @@ pub struct Cluster {
     server: Arc<str>,
     description: Arc<str>,
     requests: Arc<AtomicU64>,
+    /// Every request under way takes one connection, and the pool keeps what was ever opened: hundreds of them cost
+    /// more memory than everything else.
+    connections: Arc<Semaphore>,
 }
 
 /// A Kubernetes event to be written on an object.
@@ -85,6 +89,7 @@ impl Cluster {
             server: server.trim_end_matches('/').into(),
             description: found.description.as_str().into(),
             requests: Arc::default(),
+            connections: Arc::new(Semaphore::new(limits::API_CONNECTIONS)),
         })
     }
 
@@ -145,6 +150,8 @@ impl Cluster {
     ) -> Result<Answer, ApiFailure> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Self::build(method, path, body, accept)?;
+        // Never closed, so that this cannot fail.
+        let _connection = self.connections.acquire().await;
         let deadline = Duration::from_secs(limits::API_TIMEOUT_SECS);
         match tokio::time::timeout(deadline, self.exchange(request)).await {
             Ok(result) => result,

@@ -127,3 +127,42 @@ fn an_api_server_that_is_killed_and_comes_back_is_guarded_again_without_help() {
     });
     crate::support::wait_for("Synced again", 60, || synced(&agent));
 }
+
+#[test]
+fn kills_around_hooks_run_no_hook_twice_for_one_commit() {
+    let mut world = World::new("hook-kills");
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: migrate-\n  annotations: \
+               {argocd.argoproj.io/hook: PreSync}\nspec:\n  template:\n    metadata: \
+               {annotations: {fake-kubelet.pintle.dev/behaviour: complete}}\n    spec:\n      restartPolicy: Never\n      \
+               containers: [{name: c, image: registry.example/job:1}]\n";
+    world.repo.write("hook-kills/job.yaml", job);
+    world.write_map("settings", "0");
+    let mut commits = vec![world.synced()];
+    let jobs = |world: &World| {
+        let text = world.cluster.kubectl(&["-n", "hook-kills", "get", "jobs", "-o", "name"]);
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut seed = 11_u64;
+    for round in 1..=12_u64 {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        world.write_map("settings", &round.to_string());
+        let commit = world.repo.commit(&format!("round {round}"));
+        commits.push(commit.clone());
+        let requests =
+            |world: &World| world.cluster.audit().iter().filter(|r| r.namespace == "hook-kills").count();
+        let (api, writes) = (requests(&world), (seed >> 33) as usize % 5);
+        crate::support::wait_for("something to kill", 30, || {
+            let made = jobs(&world).iter().any(|name| name.contains(&commit[..7]));
+            if made || requests(&world) > api + writes { Ok(()) } else { Err(world.agent.log()) }
+        });
+        world.agent.kill();
+        world.agent.start();
+        world.wait_value("configmap/settings", "{.data.value}", &round.to_string());
+    }
+    world.wait_synced(&commits[12]);
+    let found = jobs(&world);
+    for commit in &commits {
+        let of = found.iter().filter(|name| name.contains(&commit[..7])).count();
+        assert_eq!(of, 1, "{commit}: {found:?}\n{}", world.agent.log());
+    }
+}

@@ -32,8 +32,12 @@ pub const BLOB_MAX_BYTES: usize = 10 * 1024 * 1024;
 pub const API_TIMEOUT_SECS: u64 = 60;
 /// Requests to the API server under way at once.
 pub const API_CONCURRENCY: usize = 16;
+/// Connections to the API server beside those of watches: what a sync does not take is for reverts and looks.
+pub const API_CONNECTIONS: usize = 24;
+/// Threads for blocking work (store, render, git).
+pub const BLOCKING_THREADS: usize = 8;
 /// Objects of one page of a list.
-pub const LIST_PAGE_SIZE: u32 = 500;
+pub const LIST_PAGE_SIZE: u32 = 100;
 
 /// Default deadline of one (phase, wave) step of an operation.
 pub const SYNC_TIMEOUT_SECS: u64 = 10 * 60;

@@ -55,7 +55,10 @@ pub(super) fn watch_synced(
         app.dirty = true;
         for (key, tracked) in &app.objects {
             let ours = *key.kind == *kind.kind && *key.group == *kind.group;
-            if ours && !present.contains(key) && tracked.live != Live::Gone {
+            // What the running operation is about to make is told by its apply.
+            let coming = tracked.record.uid.is_none()
+                && app.operation.as_ref().is_some_and(|operation| operation.plan.step(key).is_some());
+            if ours && !present.contains(key) && tracked.live != Live::Gone && !coming {
                 fx.push(Effect::Probe(key.clone()));
             }
         }
