@@ -74,7 +74,9 @@ pub(in crate::engine) fn vanished(
     if being_made && !running && app.objects.get(key).is_some_and(|tracked| tracked.record.uid.is_none()) {
         return true;
     }
-    let resumes = app.resume.as_ref().is_some_and(|record| record.id == made_by);
+    // The operation that made it goes on, or is about to: it has to know how this ended.
+    let resumes = app.resume.as_ref().is_some_and(|record| record.id == made_by)
+        || app.operation.as_ref().is_some_and(|operation| operation.id == made_by);
     if resumes || app.operation.as_ref().is_some_and(|operation| operation.plan.step(key).is_some()) {
         // Its outcome is still asked for.
         if let Some(tracked) = app.objects.get_mut(key) {
