@@ -89,8 +89,6 @@ pub enum Cluster {
         since: Timestamp,
         /// Monotonic time of the next try.
         retry_at: Duration,
-        /// Tries so far.
-        tries: u32,
     },
 }
 
@@ -145,6 +143,10 @@ pub struct State {
     pub settings: Settings,
     /// The cluster.
     pub cluster: Cluster,
+    /// Times in a row that it did not answer, or its inventory could not be read.
+    pub lost_tries: u32,
+    /// What was told last about that.
+    pub last_lost: Option<Problem>,
     /// API groups whose discovery is incomplete.
     pub incomplete: BTreeSet<Arc<str>>,
     /// Inventories must be rebuilt before anything is applied or deleted.
@@ -275,6 +277,8 @@ impl State {
         Self {
             settings,
             cluster: Cluster::Unknown,
+            lost_tries: 0,
+            last_lost: None,
             incomplete: BTreeSet::new(),
             rebuild: Rebuild::NotNeeded,
             apps: BTreeMap::new(),

@@ -115,6 +115,8 @@ pub(super) fn rebuilt(
         }
     };
     state.rebuild = Rebuild::NotNeeded;
+    state.lost_tries = 0;
+    state.last_lost = None;
     let mut writes = vec![Write::Rebuilt];
     let mut count = 0;
     let mut placeholders = Vec::new();

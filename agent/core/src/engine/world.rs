@@ -10,7 +10,7 @@ use super::app::Tracked;
 use super::effect::Report;
 use super::event::Now;
 use super::record::{Place, Write};
-use super::{App, Cluster, Effect, RefPhase, State};
+use super::{App, Cluster, Effect, Rebuild, RefPhase, State};
 use crate::plan::Relation;
 use crate::schedule;
 
@@ -23,7 +23,13 @@ const MAX_CONNECT_RETRY: Duration = Duration::from_secs(15);
 const SAVE_RETRY: Duration = Duration::from_secs(5);
 
 pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, fx: &mut Vec<Effect>) {
-    if let Cluster::Lost { .. } = state.cluster {
+    let rebuilt = state.rebuild == Rebuild::NotNeeded;
+    if rebuilt {
+        state.lost_tries = 0;
+        state.last_lost = None;
+    }
+    // While its inventory cannot be read, it is not there yet: no word, and the pauses go on growing.
+    if rebuilt && matches!(state.cluster, Cluster::Lost { .. }) {
         fx.push(Effect::Report(Report::Note {
             app: None,
             text: "the cluster answers again".into(),
@@ -46,15 +52,18 @@ pub(super) fn cluster_ready(state: &mut State, incomplete: BTreeSet<Arc<str>>, f
 }
 
 pub(super) fn cluster_lost(state: &mut State, problem: Problem, now: Now, fx: &mut Vec<Effect>) {
-    let (since, tries, known) = match &state.cluster {
-        Cluster::Lost { since, tries, problem: old, .. } => (*since, tries + 1, *old == problem),
-        _ => (now.wall, 0, false),
+    let (since, known) = match &state.cluster {
+        Cluster::Lost { since, problem: old, .. } => (*since, *old == problem),
+        _ => (now.wall, state.last_lost.as_ref() == Some(&problem)),
     };
+    let tries = state.lost_tries;
+    state.lost_tries = tries.saturating_add(1);
+    state.last_lost = Some(problem.clone());
     if !known {
         fx.push(Effect::Report(Report::Note { app: None, text: problem.message.clone(), warning: true }));
     }
     let wait = schedule::backoff(FIRST_CONNECT_RETRY, 2, MAX_CONNECT_RETRY, tries);
-    state.cluster = Cluster::Lost { problem, since, retry_at: now.mono + wait, tries };
+    state.cluster = Cluster::Lost { problem, since, retry_at: now.mono + wait };
 }
 
 /// A commit is on disk, or goes back to the front of the queue to be tried again: nothing is lost while memory
