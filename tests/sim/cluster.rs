@@ -66,7 +66,10 @@ impl FakeCluster {
                 );
                 match decision {
                     Decision::Create => (None, None),
-                    Decision::Update(uid) => (Some(uid), None),
+                    Decision::Update(uid) => {
+                        let mark = live.as_ref().map_or(Adopted::No, adopt::adopted_mark);
+                        (Some(uid), (mark != Adopted::No).then_some(mark))
+                    }
                     Decision::Adopt(uid) => (Some(uid), Some(Adopted::Changed)),
                     Decision::Refuse(mark) => {
                         return Err(Problem::new(Reason::OwnedByAnother, adopt::refusal(&apply.key, &mark)));

@@ -200,9 +200,23 @@ fn calm(world: &mut World) {
     }
 }
 
-/// One line of the story.
-fn short(text: &str) -> String {
-    text.chars().take(220).collect()
+/// One line of the story: what does not fit in is not even written.
+fn short(value: &dyn std::fmt::Debug) -> String {
+    const LONGEST: usize = 220;
+    struct Bounded(String);
+    impl std::fmt::Write for Bounded {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let left = LONGEST.saturating_sub(self.0.len());
+            let fits =
+                text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= left).last();
+            self.0.push_str(&text[..fits.unwrap_or(0)]);
+            if text.len() > left { Err(std::fmt::Error) } else { Ok(()) }
+        }
+    }
+    let mut line = Bounded(String::new());
+    // The error says that it is full.
+    let _ = std::fmt::Write::write_fmt(&mut line, format_args!("{value:?}"));
+    line.0
 }
 
 /// The spec of an application of the simulator.

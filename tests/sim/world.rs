@@ -264,13 +264,13 @@ impl World {
     /// One event into the engine, its effects into the queue, and the judgement.
     pub fn event(&mut self, event: Event) {
         if !matches!(event, Event::Tick) {
-            let text = format!("-> {}", crate::short(&format!("{event:?}")));
+            let text = format!("-> {}", crate::short(&event));
             self.log(text);
         }
         let now = self.now();
         let effects = engine::step(&mut self.state, event, now);
         for effect in effects {
-            let text = format!("   {}", crate::short(&format!("{effect:?}")));
+            let text = format!("   {}", crate::short(&effect));
             self.log(text);
             match effect {
                 Effect::Report(Report::DriftReverted { .. }) => self.reverts += 1,

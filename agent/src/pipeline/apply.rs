@@ -174,7 +174,7 @@ async fn run(pipeline: &Pipeline, app: &AppKey, apply: &Apply) -> Result<Applied
     }
     match &apply.expect {
         Expect::Absent => target.send(payload, None, apply.adopted).await,
-        Expect::Uid(uid) => target.update(payload, uid).await,
+        Expect::Uid(uid) => target.update(payload, uid, apply.adopted).await,
         Expect::Look => target.look(payload).await,
     }
 }
@@ -190,7 +190,7 @@ struct Target<'a> {
 impl Target<'_> {
     /// The object is there with this UID. Ignored fields are released first and then left out, so that nothing
     /// is reset.
-    async fn update(&self, mut payload: Object, uid: &str) -> Result<Applied, Problem> {
+    async fn update(&self, mut payload: Object, uid: &str, adopted: Adopted) -> Result<Applied, Problem> {
         let mut released = Vec::new();
         if !self.apply.ignored.is_empty()
             && let Some(live) = self.get().await?
@@ -200,7 +200,7 @@ impl Target<'_> {
         if self.apply.way == ApplyWay::Replace {
             self.replace(&payload, uid).await?;
         }
-        let sent = self.send(payload.clone(), Some(uid), self.apply.adopted).await;
+        let sent = self.send(payload.clone(), Some(uid), adopted).await;
         let mut applied = match sent {
             Err(problem)
                 if problem.reason == Reason::ImmutableField && self.apply.way == ApplyWay::Recreate =>
@@ -298,7 +298,13 @@ impl Target<'_> {
         let agent = adopt::Agent { id: &identity.agent_id, namespace: &identity.agent_namespace };
         match adopt::decide(live.as_ref(), &part_of, &tracking_id, &agent, self.apply.take_over) {
             Decision::Create => self.send(payload, None, Adopted::No).await,
-            Decision::Update(uid) => self.update(payload, &uid).await,
+            Decision::Update(uid) => {
+                // An application of ours adopted it a moment ago, or before its record was lost: that stays on it.
+                let mark = live.as_ref().map_or(Adopted::No, adopt::adopted_mark);
+                let mut applied = self.update(payload, &uid, mark).await?;
+                applied.adopted = (mark != Adopted::No).then_some(mark);
+                Ok(applied)
+            }
             Decision::Refuse(mark) => Err(Problem::new(Reason::OwnedByAnother, adopt::refusal(key, &mark))),
             Decision::Adopt(uid) => self.adopt(payload, live.as_ref(), &uid).await,
         }
