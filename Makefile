@@ -33,6 +33,7 @@ integration:
 	bash tests/control-plane/build.sh > /dev/null
 	$(CARGO) test --package pintle --test demo
 	$(CARGO) test --package pintle --test source
+	$(CARGO) test --package pintle --test store -- --test-threads=2
 	$(CARGO) test --package pintle --test agent -- --test-threads=2
 
 ## The systemd unit.

@@ -12,14 +12,12 @@ use pintle_model::application::Application;
 use pintle_model::{AppKey, Digest, ObjectKey, Problem};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Batch, Store, Table};
+use crate::store::{Batch, REBUILT, Store, Table};
 
 /// Meta key of the UID of the cluster that the store belongs to.
 pub const CLUSTER_UID: &str = "cluster-uid";
 /// Meta key of the last operation id.
 const LAST_OPERATION: &str = "last-operation";
-/// Meta key: the inventory has been united with the cluster's.
-const REBUILT: &str = "rebuilt";
 /// Separates the parts of a key: it occurs neither in names nor in URLs.
 const SEPARATOR: char = '\u{1f}';
 

@@ -1,36 +1,55 @@
 //! The embedded store: records and content-addressed blobs in one sled tree, encrypted, checksummed, written at
-//! commit points only. All sled calls are here.
+//! commit points only. All sled calls are in `database`.
 //!
-//! Guarantees
-//! - A commit is atomic, and on disk when `commit` returns: sled's own flush does not reach the disk (it calls
-//!   `sync_file_range`), so its file is fsynced here after every batch.
+//! # Guarantees
+//! - A commit is atomic, and on disk when `commit` returns.
 //! - A batch that changes nothing writes nothing.
+//! - A store that is older than what it had acknowledged, or holds records that do not belong together, says so.
 //! - A damaged store is moved aside, never deleted; one that is held, unreadable for another reason, or of a newer
 //!   schema is left alone and named.
+//! - After a failure (a full disk) the next commit works when its cause is gone, without a restart.
 //! - Values of every record are encrypted and bound to their key.
 
 mod codec;
+mod commit;
+mod compact;
+mod database;
 mod export;
+mod failure;
+mod lock;
 mod open;
+mod root;
+mod swap;
 #[cfg(test)]
 mod tests;
+mod witness;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, LockResult, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use pintle_model::{Digest, Problem, Reason, limits};
-use serde::Serialize;
+use pintle_model::{Digest, Problem, Reason};
 use serde::de::DeserializeOwned;
 
 use codec::Codec;
+pub use commit::Batch;
+pub use compact::Compacted;
+use database::{Database, OpenFailure};
 pub use open::{Note, Opened, open};
+use root::Root;
+use witness::Witness;
 
 /// Version of the layout; a store of a newer one is refused.
 pub const SCHEMA: u32 = 1;
+/// Meta key: the inventory has been united with the cluster's. A store that is not what it was lacks it.
+pub const REBUILT: &str = "rebuilt";
+/// Meta key: the generation that was known when commits were found to be lost.
+const COMMITS_LOST: &str = "commits-lost";
+const GENERATION: &str = "generation";
+const SCHEMA_KEY: &str = "schema";
 
 /// Kinds of records, each with its key prefix in the one tree (batches are atomic only within a tree).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,15 +130,20 @@ pub struct Store {
 
 struct Inner {
     path: PathBuf,
-    db: RwLock<Option<sled::Db>>,
+    /// Empty after a failure: the next access opens it anew.
+    slot: RwLock<Option<Database>>,
     codec: Codec,
-    /// Digest of the plain bytes of each small record, to tell what a batch would change without decrypting.
-    generation: AtomicU64,
+    root: Mutex<Root>,
     commits: AtomicU64,
     bytes: AtomicU64,
     syncs: AtomicU64,
     /// Commits are serialised: two must not interleave their generation.
-    commit: Mutex<()>,
+    turn: Mutex<()>,
+    /// Generations of the two exports.
+    exports: Mutex<[u64; 2]>,
+    /// When the database was last rewritten.
+    compacted: Mutex<Option<Instant>>,
+    witness: Witness,
     _lock: File,
 }
 
@@ -132,47 +156,6 @@ pub struct Writes {
     pub bytes: u64,
     /// fsyncs of the database file.
     pub syncs: u64,
-}
-
-/// Changes that are committed together.
-#[derive(Debug, Default)]
-pub struct Batch {
-    puts: BTreeMap<(Table, String), Option<Vec<u8>>>,
-    blobs: BTreeMap<Digest, Vec<u8>>,
-}
-
-impl Batch {
-    /// An empty batch.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Writes a record.
-    pub fn put<T: Serialize + ?Sized>(&mut self, table: Table, key: &str, value: &T) -> Result<(), Problem> {
-        let mut bytes = Vec::new();
-        ciborium::into_writer(value, &mut bytes).map_err(|error| {
-            Problem::new(Reason::Internal, format!("the record {key:?} cannot be encoded: {error}"))
-        })?;
-        self.puts.insert((table, key.to_owned()), Some(bytes));
-        Ok(())
-    }
-
-    /// Removes a record.
-    pub fn delete(&mut self, table: Table, key: &str) {
-        self.puts.insert((table, key.to_owned()), None);
-    }
-
-    /// Writes a blob under its digest; one that is there already is not written again.
-    pub fn put_blob(&mut self, bytes: &[u8]) -> Digest {
-        let digest = Digest::of(bytes);
-        self.blobs.entry(digest).or_insert_with(|| bytes.to_vec());
-        digest
-    }
-
-    /// Nothing in it?
-    pub fn is_empty(&self) -> bool {
-        self.puts.is_empty() && self.blobs.is_empty()
-    }
 }
 
 impl Store {
@@ -199,61 +182,13 @@ impl Store {
     /// Keys that begin with `prefix`, sorted.
     pub fn keys(&self, table: Table, prefix: &str) -> Result<Vec<String>, Problem> {
         let start = codec::head_key(table, prefix);
-        let db = self.db()?;
-        let mut keys = Vec::new();
-        for item in db.scan_prefix(&start).keys() {
-            let raw = item.map_err(|error| self.failed("read", &error))?;
-            if let Some(key) = codec::head_of(&raw) {
-                keys.push(key);
+        self.with(|db| {
+            let mut keys = Vec::new();
+            for raw in db.keys(&start) {
+                keys.extend(codec::head_of(&raw?));
             }
-        }
-        Ok(keys)
-    }
-
-    /// Writes a batch; durable when it returns. Returns the generation.
-    pub fn commit(&self, batch: Batch) -> Result<u64, Problem> {
-        let _turn = self.inner.commit.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let db = self.db()?;
-        let mut raw = sled::Batch::default();
-        let mut bytes = 0_u64;
-        let mut changed = false;
-        for (digest, blob) in &batch.blobs {
-            let key = digest.to_string();
-            if self.head(&db, Table::Manifests, &key)?.is_none() {
-                changed = true;
-                bytes += self.stage(&db, &mut raw, Table::Manifests, &key, Some(blob))?;
-            }
-        }
-        for ((table, key), value) in &batch.puts {
-            let old = self.plain(*table, key)?;
-            if old.as_deref() == value.as_deref() {
-                continue;
-            }
-            changed = true;
-            bytes += self.stage(&db, &mut raw, *table, key, value.as_deref())?;
-        }
-        let generation = self.inner.generation.load(Ordering::SeqCst);
-        if !changed {
-            return Ok(generation);
-        }
-        let next = generation + 1;
-        let mut encoded = Vec::new();
-        ciborium::into_writer(&next, &mut encoded).map_err(|error| {
-            Problem::new(Reason::Internal, format!("the generation cannot be encoded: {error}"))
-        })?;
-        bytes += self.stage(&db, &mut raw, Table::Meta, GENERATION, Some(&encoded))?;
-        let written = db.apply_batch(raw).and_then(|()| db.flush().map(|_| ()));
-        if let Err(error) = written {
-            // sled may be stuck after a full disk: the next access opens it anew.
-            drop(db);
-            self.reopen();
-            return Err(self.failed("write", &error));
-        }
-        self.sync()?;
-        self.inner.generation.store(next, Ordering::SeqCst);
-        self.inner.commits.fetch_add(1, Ordering::SeqCst);
-        self.inner.bytes.fetch_add(bytes, Ordering::SeqCst);
-        Ok(next)
+            Ok(keys)
+        })
     }
 
     /// A blob; its digest is checked.
@@ -309,12 +244,12 @@ impl Store {
 
     /// Grows with every commit that changes something.
     pub fn generation(&self) -> u64 {
-        self.inner.generation.load(Ordering::SeqCst)
+        opened_again(self.inner.root.lock()).generation
     }
 
     /// Bytes of the database on disk.
     pub fn size_on_disk(&self) -> u64 {
-        self.db().ok().and_then(|db| db.size_on_disk().ok()).unwrap_or_default()
+        self.with(|db| Ok(db.size())).unwrap_or_default()
     }
 
     /// What was written since the store was opened.
@@ -336,45 +271,51 @@ impl Store {
         &self.inner.path
     }
 
-    fn db(&self) -> Result<sled::Db, Problem> {
-        if let Some(db) = self.inner.db.read().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref() {
-            return Ok(db.clone());
-        }
-        let mut slot = self.inner.db.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Works with the database; opens it anew first if it failed before.
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, Problem>) -> Result<T, Problem> {
+        let slot = opened_again(self.inner.slot.read());
         if let Some(db) = slot.as_ref() {
-            return Ok(db.clone());
+            return work(db);
         }
-        let db = open::open_sled(&self.inner.path.join("db")).map_err(|error| match error {
-            open::SledFailure::Io(error) => self.failed("open", &sled::Error::Io(error)),
-            open::SledFailure::Corrupt(text) => Problem::new(
-                Reason::StoreError,
-                format!("the store at {} is damaged: {text}", self.inner.path.display()),
-            ),
-        })?;
-        *slot = Some(db.clone());
-        Ok(db)
+        drop(slot);
+        self.reopen()?;
+        match opened_again(self.inner.slot.read()).as_ref() {
+            Some(db) => work(db),
+            None => Err(self.problem("is being opened anew")),
+        }
+    }
+
+    fn reopen(&self) -> Result<(), Problem> {
+        let mut slot = opened_again(self.inner.slot.write());
+        if slot.is_some() {
+            return Ok(());
+        }
+        let (db, root) =
+            open::sound(&self.path().join("db"), &self.inner.codec).map_err(|failure| match failure {
+                OpenFailure::Unreachable(problem) => problem,
+                OpenFailure::Damaged(text) => {
+                    self.problem(&format!("is damaged (restart pintle to restore it): {text}"))
+                }
+            })?;
+        let mut known = opened_again(self.inner.root.lock());
+        if root.generation < known.generation {
+            db.close();
+            return Err(self.problem("has lost commits; restart pintle to rebuild it"));
+        }
+        *known = root;
+        *slot = Some(db);
+        Ok(())
     }
 
     /// Forgets the open database; the next access opens it anew.
-    fn reopen(&self) {
-        *self.inner.db.write().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    fn forget(&self) {
+        if let Some(db) = opened_again(self.inner.slot.write()).take() {
+            db.close();
+        }
     }
 
-    fn sync(&self) -> Result<(), Problem> {
-        let path = self.inner.path.join("db").join("db");
-        // fsync on any descriptor of the inode is enough.
-        let result = File::open(&path).and_then(|file| file.sync_all());
-        self.inner.syncs.fetch_add(1, Ordering::SeqCst);
-        result.map_err(|error| {
-            Problem::new(Reason::StoreError, format!("{} cannot be synced: {error}", path.display()))
-        })
-    }
-
-    fn failed(&self, what: &str, error: &sled::Error) -> Problem {
-        Problem::new(
-            Reason::StoreError,
-            format!("cannot {what} the store at {}: {error}", self.inner.path.display()),
-        )
+    fn problem(&self, what: &str) -> Problem {
+        Problem::new(Reason::StoreError, format!("the store at {} {what}", self.path().display()))
     }
 
     fn decode<T: DeserializeOwned>(table: Table, key: &str, bytes: &[u8]) -> Result<T, Problem> {
@@ -386,21 +327,23 @@ impl Store {
         })
     }
 
-    /// The number of chunks of a record, from its head.
-    fn head(&self, db: &sled::Db, table: Table, key: &str) -> Result<Option<codec::Head>, Problem> {
-        let raw = db.get(codec::head_key(table, key)).map_err(|error| self.failed("read", &error))?;
+    /// The first part of a record.
+    fn head(&self, db: &Database, table: Table, key: &str) -> Result<Option<codec::Head>, Problem> {
+        let raw = db.get(&codec::head_key(table, key))?;
         raw.map(|raw| self.inner.codec.open_head(table, key, &raw)).transpose()
     }
 
     /// The plain bytes of a record.
     fn plain(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>, Problem> {
-        let db = self.db()?;
-        let Some(head) = self.head(&db, table, key)? else { return Ok(None) };
+        self.with(|db| self.plain_in(db, table, key))
+    }
+
+    fn plain_in(&self, db: &Database, table: Table, key: &str) -> Result<Option<Vec<u8>>, Problem> {
+        let Some(head) = self.head(db, table, key)? else { return Ok(None) };
         let mut packed = head.bytes;
         for chunk in 0..head.chunks {
             let name = codec::chunk_key(table, key, chunk);
-            let raw = db.get(&name).map_err(|error| self.failed("read", &error))?;
-            let raw = raw.ok_or_else(|| {
+            let raw = db.get(&name)?.ok_or_else(|| {
                 Problem::new(
                     Reason::StoreError,
                     format!("the record {key:?} of {table:?} has lost chunk {chunk}"),
@@ -410,42 +353,9 @@ impl Store {
         }
         codec::unpack(&packed, key).map(Some)
     }
-
-    /// Puts a record into a raw batch: head and chunks; old chunks that are no longer used go.
-    fn stage(
-        &self,
-        db: &sled::Db,
-        raw: &mut sled::Batch,
-        table: Table,
-        key: &str,
-        value: Option<&[u8]>,
-    ) -> Result<u64, Problem> {
-        let old = self.head(db, table, key)?.map_or(0, |head| head.chunks);
-        let mut new = 0;
-        let mut bytes = 0;
-        match value {
-            None => raw.remove(codec::head_key(table, key)),
-            Some(value) => {
-                let packed = codec::pack(value)?;
-                let (first, rest) = packed.split_at(packed.len().min(limits::STORE_VALUE_MAX_BYTES));
-                for (index, chunk) in rest.chunks(limits::STORE_VALUE_MAX_BYTES).enumerate() {
-                    let name = codec::chunk_key(table, key, index as u32);
-                    let sealed = self.inner.codec.seal(&name, chunk)?;
-                    bytes += sealed.len() as u64;
-                    raw.insert(name, sealed);
-                    new = index as u32 + 1;
-                }
-                let sealed = self.inner.codec.seal_head(table, key, new, first)?;
-                bytes += sealed.len() as u64;
-                raw.insert(codec::head_key(table, key), sealed);
-            }
-        }
-        for chunk in new..old {
-            raw.remove(codec::chunk_key(table, key, chunk));
-        }
-        Ok(bytes)
-    }
 }
 
-const GENERATION: &str = "generation";
-const SCHEMA_KEY: &str = "schema";
+/// A thread that panicked with the lock has not left anything half-done: what is behind these locks is set as a whole.
+fn opened_again<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
+}

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use pintle_model::{Digest, Problem, Reason};
+use pintle_model::{Digest, Problem, Reason, limits};
 
 use super::Table;
 
@@ -15,6 +15,10 @@ const VERSION: u8 = 1;
 const DEFLATE_FROM: usize = 256;
 /// A record never inflates to more.
 const MAX_PLAIN: u64 = 256 * 1024 * 1024;
+/// What sealing adds: version, checksum, nonce, tag; and a head's number of chunks.
+const OVERHEAD: usize = 1 + 4 + 24 + 16 + 4;
+/// Packed bytes of one value, so that the sealed value keeps the limit.
+const CHUNK_BYTES: usize = limits::STORE_VALUE_MAX_BYTES - OVERHEAD;
 /// Separates a key from a chunk number: greater than any byte of a key's text end, so that heads sort by key.
 const CHUNK: u8 = 0;
 
@@ -60,6 +64,26 @@ impl Codec {
             return Err(damaged(key.as_bytes(), "it is too short"));
         };
         Ok(Head { chunks: u32::from_be_bytes(*chunks), bytes: bytes.to_vec() })
+    }
+
+    /// A record as raw keys and values: its chunks, and its head last.
+    pub(super) fn seal_record(
+        &self,
+        table: Table,
+        key: &str,
+        plain: &[u8],
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Problem> {
+        let packed = pack(plain)?;
+        let (first, rest) = packed.split_at(packed.len().min(CHUNK_BYTES));
+        let mut raw = Vec::new();
+        for (index, chunk) in (0_u32..).zip(rest.chunks(CHUNK_BYTES)) {
+            let name = chunk_key(table, key, index);
+            let sealed = self.seal(&name, chunk)?;
+            raw.push((name, sealed));
+        }
+        let head = self.seal_head(table, key, raw.len() as u32, first)?;
+        raw.push((head_key(table, key), head));
+        Ok(raw)
     }
 
     pub(super) fn seal(&self, name: &[u8], plain: &[u8]) -> Result<Vec<u8>, Problem> {

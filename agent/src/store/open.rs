@@ -1,18 +1,32 @@
-//! Opening: lock first, then the ladder. An IO error (a held lock, a full disk, missing rights) never touches a file;
-//! only corruption, or a panic inside sled, moves things aside.
+//! Opening: lock first, then the ladder. What only cannot be reached (a held lock, a full disk, missing rights) is
+//! reported and left alone; only damage moves things aside.
+//!
+//! | found | then |
+//! |---|---|
+//! | all that was promised | go on |
+//! | older than promised, not older than the newest export | go on, `CommitsLost` |
+//! | older than the newest export | `quarantine-<time>`, the export, `CommitsLost` if it is older than promised |
+//! | damaged, also without sled's snapshots | the same |
+//! | no database | the export if there is one |
+//!
+//! Whatever is not "all that was promised" has the inventory united with what the cluster holds.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
 
-use pintle_model::{Problem, Reason};
+use pintle_model::Problem;
 
 use super::codec::Codec;
-use super::{Batch, GENERATION, Inner, Options, SCHEMA, SCHEMA_KEY, Store, Table, export};
+use super::database::{self, Database, OpenFailure};
+use super::export::{Export, Exports};
+use super::failure::io;
+use super::lock::{self, make_folder, sync_folder};
+use super::root::Root;
+use super::swap::{self, Old};
+use super::witness::Witness;
+use super::{Batch, COMMITS_LOST, Inner, Options, REBUILT, SCHEMA, SCHEMA_KEY, Store, Table, codec};
 
 /// What the ladder did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +47,13 @@ pub enum Note {
         /// Its generation.
         generation: u64,
     },
+    /// The store is older than what it had acknowledged.
+    CommitsLost {
+        /// The generation that it had reached.
+        known: u64,
+        /// The one that is there.
+        found: u64,
+    },
 }
 
 impl std::fmt::Display for Note {
@@ -48,6 +69,11 @@ impl std::fmt::Display for Note {
             Self::RestoredFromExport { generation } => {
                 write!(f, "the store was restored from the export of generation {generation}")
             }
+            Self::CommitsLost { known, found } => write!(
+                f,
+                "CommitsLost: the store had reached generation {known}, and its disk holds generation {found}; \
+                 the inventory is rebuilt from the cluster (check this disk)"
+            ),
         }
     }
 }
@@ -60,293 +86,205 @@ pub struct Opened {
     pub notes: Vec<Note>,
 }
 
-/// Why sled did not open.
-pub(super) enum SledFailure {
-    /// The files could not be reached; they are left alone.
-    Io(std::io::Error),
-    /// The files are damaged.
-    Corrupt(String),
+/// What lies in `db`.
+enum Found {
+    Missing,
+    Sound(Database, Root),
+    Damaged(String),
 }
 
 /// Opens the store, or makes it. Blocking.
 pub fn open(options: Options) -> Result<Opened, Problem> {
-    make_folder(&options.path)?;
-    let lock = take_lock(&options.path, options.wait_for_lock)?;
-    make_folder(&options.path.join("exports"))?;
-    let key = read_key(&options)?;
+    let path = options.path.as_path();
+    make_folder(path)?;
+    let lock = lock::take(path, options.wait_for_lock)?;
+    lock::check_schema(path)?;
+    make_folder(&path.join("exports"))?;
+    let codec = Codec::new(lock::read_key(&options)?);
+    let witness_file = path.join("witness");
+    let (witness, promised) =
+        Witness::open(&witness_file).map_err(|error| io(&witness_file, "open", &error))?;
+    swap::settle(path)?;
     let mut notes = Vec::new();
-    let db_path = options.path.join("db");
-    let existed = db_path.join("db").exists();
-    let db = match open_sled(&db_path) {
-        Ok(db) => db,
-        Err(SledFailure::Io(error)) => return Err(io(&db_path, "open", &error)),
-        Err(SledFailure::Corrupt(cause)) => climb(&options.path, cause, &mut notes)?,
+    let found = look(path, &codec, &mut notes)?;
+    let exports = match Exports::read(path, &codec) {
+        Ok(exports) => exports,
+        // Not needed, so it may wait for its own next turn.
+        Err(_) if matches!(&found, Found::Sound(_, root) if root.generation >= promised) => {
+            Exports::default()
+        }
+        Err(problem) => return Err(problem),
     };
-    let store = build(&options.path, db, key, lock)?;
-    if !existed {
-        notes.push(Note::Fresh);
-    }
-    match check(&store, existed) {
-        Ok(()) => {}
-        Err(problem) if problem.reason == Reason::StoreNewer => return Err(problem),
-        Err(problem) => {
-            quarantine(&store, &options.path, problem.message, &mut notes)?;
-        }
-    }
-    if notes.iter().any(|note| matches!(note, Note::Quarantined { .. }))
-        && let Some(generation) = export::restore(&store)?
-    {
-        notes.push(Note::RestoredFromExport { generation });
-    }
-    initialise(&store)?;
-    Ok(Opened { store, notes })
-}
-
-/// Opens sled with our settings. A panic inside (known for sled 0.34 after power loss) counts as corruption.
-pub(super) fn open_sled(path: &Path) -> Result<sled::Db, SledFailure> {
-    let config = sled::Config::new().path(path).cache_capacity(4 << 20).flush_every_ms(None);
-    let hook = std::panic::take_hook();
-    // The panic is handled here; its message goes into the note and not to stderr.
-    std::panic::set_hook(Box::new(|_| {}));
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
-    std::panic::set_hook(hook);
-    match result {
-        Ok(Ok(db)) => Ok(db),
-        Ok(Err(sled::Error::Io(error))) => Err(SledFailure::Io(error)),
-        Ok(Err(error)) => Err(SledFailure::Corrupt(error.to_string())),
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(SledFailure::Corrupt(text.unwrap_or("a panic inside the database").to_owned()))
-        }
-    }
-}
-
-/// First without the snapshots (the log holds everything), then in a new folder.
-fn climb(path: &Path, cause: String, notes: &mut Vec<Note>) -> Result<sled::Db, Problem> {
-    let db_path = path.join("db");
-    let aside = path.join("snapshots-aside");
-    let snapshots: Vec<PathBuf> = fs::read_dir(&db_path)
-        .map_err(|error| io(&db_path, "read", &error))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("snap.")))
-        .collect();
-    if !snapshots.is_empty() {
-        make_folder(&aside)?;
-        for snapshot in &snapshots {
-            if let Some(name) = snapshot.file_name() {
-                fs::rename(snapshot, aside.join(name)).map_err(|error| io(snapshot, "move", &error))?;
-            }
-        }
-        match open_sled(&db_path) {
-            Ok(db) => {
-                notes.push(Note::SnapshotsMovedAside);
-                return Ok(db);
-            }
-            Err(SledFailure::Io(error)) => return Err(io(&db_path, "open", &error)),
-            Err(SledFailure::Corrupt(_)) => {}
-        }
-    }
-    let to = move_aside(path)?;
-    notes.push(Note::Quarantined { to, cause });
-    reopen(&db_path)
-}
-
-fn reopen(db_path: &Path) -> Result<sled::Db, Problem> {
-    match open_sled(db_path) {
-        Ok(db) => Ok(db),
-        Err(SledFailure::Io(error)) => Err(io(db_path, "open", &error)),
-        Err(SledFailure::Corrupt(text)) => Err(Problem::new(
-            Reason::StoreError,
-            format!("a new store at {} cannot be opened: {text}", db_path.display()),
-        )),
-    }
-}
-
-/// The database opened, but its records are not what they should be.
-fn quarantine(store: &Store, path: &Path, cause: String, notes: &mut Vec<Note>) -> Result<(), Problem> {
-    *store.inner.db.write().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
-    let to = move_aside(path)?;
-    notes.push(Note::Quarantined { to, cause });
-    let db = reopen(&path.join("db"))?;
-    *store.inner.db.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(db);
-    store.inner.generation.store(0, std::sync::atomic::Ordering::SeqCst);
-    Ok(())
-}
-
-/// Moves `db/` to `quarantine-<time>`; one is kept.
-fn move_aside(path: &Path) -> Result<PathBuf, Problem> {
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
-    let to = path.join(format!("quarantine-{time}"));
-    fs::rename(path.join("db"), &to).map_err(|error| io(&path.join("db"), "move", &error))?;
-    let mut others: Vec<PathBuf> = fs::read_dir(path)
-        .map_err(|error| io(path, "read", &error))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|other| {
-            *other != to
-                && other.file_name().is_some_and(|name| name.to_string_lossy().starts_with("quarantine-"))
-        })
-        .collect();
-    others.sort();
-    for old in others {
-        fs::remove_dir_all(&old).map_err(|error| io(&old, "remove", &error))?;
-    }
+    let slots = exports.slots;
+    let (db, root, lost) = choose(path, &codec, found, promised, exports.newest, &mut notes)?;
+    lock::write_schema(path)?;
     sync_folder(path)?;
-    Ok(to)
-}
-
-fn build(path: &Path, db: sled::Db, key: [u8; 32], lock: File) -> Result<Store, Problem> {
+    if root.generation > promised {
+        witness.promise(root.generation).map_err(|error| io(&witness_file, "write", &error))?;
+    }
     let store = Store {
         inner: Arc::new(Inner {
             path: path.to_owned(),
-            db: RwLock::new(Some(db)),
-            codec: Codec::new(key),
-            generation: AtomicU64::new(0),
+            slot: RwLock::new(Some(db)),
+            codec,
+            root: Mutex::new(root),
             commits: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
-            commit: Mutex::new(()),
+            turn: Mutex::new(()),
+            exports: Mutex::new(slots),
+            compacted: Mutex::new(None),
+            witness,
             _lock: lock,
         }),
     };
-    sync_folder(path)?;
-    Ok(store)
+    if let Some(known) = lost {
+        go_on_after_loss(&store, known)?;
+    }
+    Ok(Opened { store, notes })
 }
 
-/// Schema, generation, and every record readable: sled opens some damaged files without a word.
-fn check(store: &Store, existed: bool) -> Result<(), Problem> {
-    let schema: Option<u32> = store.get(Table::Meta, SCHEMA_KEY)?;
-    if let Some(schema) = schema
-        && schema > SCHEMA
-    {
-        return Err(Problem::new(
-            Reason::StoreNewer,
-            format!(
-                "the store at {} has schema {schema}, and this version knows {SCHEMA}",
-                store.path().display()
-            ),
-        ));
+/// Looks at `db`: as it is, and without sled's snapshots, as the log holds everything that they hold.
+fn look(path: &Path, codec: &Codec, notes: &mut Vec<Note>) -> Result<Found, Problem> {
+    let folder = path.join("db");
+    if !swap::exists(&folder)? {
+        return Ok(Found::Missing);
     }
-    for table in Table::ALL {
-        for key in store.keys(table, "")? {
-            store.plain(table, &key)?;
+    let cause = match sound(&folder, codec) {
+        Ok((db, root)) => return known_schema(path, codec, db, root),
+        Err(OpenFailure::Unreachable(problem)) => return Err(problem),
+        Err(OpenFailure::Damaged(cause)) => cause,
+    };
+    if !move_snapshots(path)? {
+        return Ok(Found::Damaged(cause));
+    }
+    match sound(&folder, codec) {
+        Ok((db, root)) => {
+            notes.push(Note::SnapshotsMovedAside);
+            known_schema(path, codec, db, root)
+        }
+        Err(OpenFailure::Unreachable(problem)) => Err(problem),
+        Err(OpenFailure::Damaged(_)) => Ok(Found::Damaged(cause)),
+    }
+}
+
+/// Opens a database and reads all of it: sled opens some damaged files without a word, and panics in others later.
+pub(super) fn sound(folder: &Path, codec: &Codec) -> Result<(Database, Root), OpenFailure> {
+    let db = Database::open(folder)?;
+    let cause = match database::quietly(|| Root::verify(&db, codec)) {
+        Ok(Ok(Some(root))) => return Ok((db, root)),
+        // A database gets its place only when it is filled, so an empty one has lost everything.
+        Ok(Ok(None)) => "it has lost all its records".to_owned(),
+        Ok(Err(problem)) => problem.message,
+        Err(panic) => panic,
+    };
+    db.close();
+    Err(OpenFailure::Damaged(cause))
+}
+
+fn known_schema(path: &Path, codec: &Codec, db: Database, root: Root) -> Result<Found, Problem> {
+    if let Some(raw) = db.get(&codec::head_key(Table::Meta, SCHEMA_KEY))? {
+        let head = codec.open_head(Table::Meta, SCHEMA_KEY, &raw)?;
+        let schema = codec::unpack(&head.bytes, SCHEMA_KEY)?;
+        lock::refuse_newer(path, Store::decode(Table::Meta, SCHEMA_KEY, &schema)?)?;
+    }
+    Ok(Found::Sound(db, root))
+}
+
+/// Returns whether there were any.
+fn move_snapshots(path: &Path) -> Result<bool, Problem> {
+    let (folder, aside) = (path.join("db"), path.join("snapshots-aside"));
+    let mut moved = false;
+    for entry in fs::read_dir(&folder).map_err(|error| io(&folder, "read", &error))? {
+        let entry = entry.map_err(|error| io(&folder, "read", &error))?;
+        if entry.file_name().to_string_lossy().starts_with("snap.") {
+            make_folder(&aside)?;
+            fs::rename(entry.path(), aside.join(entry.file_name()))
+                .map_err(|error| io(&entry.path(), "move", &error))?;
+            moved = true;
         }
     }
-    if existed && schema.is_none() {
-        return Err(Problem::new(Reason::StoreError, "the store has lost its records"));
-    }
-    let generation: Option<u64> = store.get(Table::Meta, GENERATION)?;
-    // An export is written after its commit is on disk: a newer one means that the database lost its end.
-    let exported = export::newest(store).map(|export| export.generation);
-    if existed && exported > generation {
-        return Err(Problem::new(Reason::StoreError, "the store is older than its own export"));
-    }
-    if schema.is_some() && generation.is_none() {
-        return Err(Problem::new(Reason::StoreError, "the store has lost its generation counter"));
-    }
-    store.inner.generation.store(generation.unwrap_or(0), std::sync::atomic::Ordering::SeqCst);
-    Ok(())
+    Ok(moved)
 }
 
-fn initialise(store: &Store) -> Result<(), Problem> {
+/// The best there is; and the generation that was known, when what is there is older.
+fn choose(
+    path: &Path,
+    codec: &Codec,
+    found: Found,
+    promised: u64,
+    export: Option<Export>,
+    notes: &mut Vec<Note>,
+) -> Result<(Database, Root, Option<u64>), Problem> {
+    let exported = export.as_ref().map_or(0, |export| export.generation);
+    let known = promised.max(exported);
+    let (cause, was_there) = match found {
+        Found::Sound(db, root) if root.generation >= exported => {
+            let lost = root.generation < known;
+            if lost {
+                notes.push(Note::CommitsLost { known, found: root.generation });
+            }
+            return Ok((db, root, lost.then_some(known)));
+        }
+        Found::Sound(db, root) => {
+            db.close();
+            (format!("its generation {} is older than its own export", root.generation), true)
+        }
+        Found::Damaged(cause) => (cause, true),
+        Found::Missing => (String::new(), false),
+    };
+    // An export is written after its commit is on disk, so nothing is lost when it holds the last promise.
+    let lost = exported < known;
+    let restored = export.is_some();
+    fill(path, codec, export, if lost { known + 1 } else { known.max(1) })?;
+    if let Some(to) = swap::swap(path, Old::Quarantine)? {
+        notes.push(Note::Quarantined { to, cause });
+    }
+    if restored {
+        notes.push(Note::RestoredFromExport { generation: exported });
+    } else if !was_there && !lost {
+        notes.push(Note::Fresh);
+    }
+    if lost {
+        notes.push(Note::CommitsLost { known, found: exported });
+    }
+    let folder = path.join("db");
+    let (db, root) = sound(&folder, codec).or_else(|failure| match failure {
+        OpenFailure::Unreachable(problem) => Err(problem),
+        OpenFailure::Damaged(_) => swap::opened(Err(failure), &folder).map(|db| (db, Root::default())),
+    })?;
+    Ok((db, root, None))
+}
+
+/// Makes `db.new` of an export, or of nothing. It lacks the mark that the inventory has been united with the cluster's:
+/// an export may be older than what the cluster holds.
+fn fill(path: &Path, codec: &Codec, export: Option<Export>, generation: u64) -> Result<(), Problem> {
     let mut batch = Batch::new();
+    for (prefix, key, bytes) in export.into_iter().flat_map(|export| export.records) {
+        if let Some(table) = Table::ALL.into_iter().find(|table| table.prefix() == prefix) {
+            batch.puts.insert((table, key), Some(bytes));
+        }
+    }
     batch.put(Table::Meta, SCHEMA_KEY, &SCHEMA)?;
-    store.commit(batch)?;
-    Ok(())
-}
-
-/// Our own lock, before sled opens anything: sled reports a held lock as an IO error like any other.
-fn take_lock(path: &Path, wait: Duration) -> Result<File, Problem> {
-    let name = path.join("lock");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o660)
-        .open(&name)
-        .map_err(|error| io(&name, "open", &error))?;
-    let deadline = Instant::now() + wait;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Err(fs::TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let _ = file.read_to_string(&mut holder);
-                return Err(Problem::new(
-                    Reason::StoreHeld,
-                    format!("the store at {} is held by process {}", path.display(), holder.trim()),
-                ));
-            }
-            Err(fs::TryLockError::Error(error)) => return Err(io(&name, "lock", &error)),
+    batch.puts.remove(&(Table::Meta, REBUILT.to_owned()));
+    let mut root = Root::new(generation);
+    let mut raw = Vec::new();
+    for ((table, key), value) in &batch.puts {
+        for (name, sealed) in codec.seal_record(*table, key, value.as_deref().unwrap_or_default())? {
+            root.add(&name, &sealed);
+            raw.push((name, sealed));
         }
     }
-    file.set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| write!(file, "{}", std::process::id()))
-        .map_err(|error| io(&name, "write", &error))?;
-    Ok(file)
+    raw.push(root.seal(codec)?);
+    swap::fill(path, raw.into_iter().map(|(name, sealed)| Ok((name.into(), sealed.into()))))
 }
 
-/// The key: a systemd credential, or 32 random bytes made at the first start.
-fn read_key(options: &Options) -> Result<[u8; 32], Problem> {
-    let own = options.path.join("key");
-    let path = options.key_file.clone().unwrap_or_else(|| own.clone());
-    match fs::read(&path) {
-        Ok(bytes) if options.key_file.is_some() => {
-            // A credential may have any length from 32 bytes on.
-            if bytes.len() < 32 {
-                let text =
-                    format!("the key {} has {} bytes; at least 32 are needed", path.display(), bytes.len());
-                return Err(Problem::new(Reason::StoreError, text));
-            }
-            Ok(*pintle_model::Digest::of(&bytes).as_bytes())
-        }
-        Ok(bytes) => bytes.try_into().map_err(|bytes: Vec<u8>| {
-            let text = format!("the key {} has {} bytes and must have 32", path.display(), bytes.len());
-            Problem::new(Reason::StoreError, text)
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.key_file.is_none() => {
-            make_key(&own)
-        }
-        Err(error) => Err(io(&path, "read", &error)),
-    }
-}
-
-fn make_key(path: &Path) -> Result<[u8; 32], Problem> {
-    let mut key = [0_u8; 32];
-    getrandom::fill(&mut key)
-        .map_err(|error| Problem::new(Reason::StoreError, format!("no random numbers: {error}")))?;
-    let temporary = path.with_extension("new");
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| io(path, "write", &error))?;
-    Ok(key)
-}
-
-pub(super) fn make_folder(path: &Path) -> Result<(), Problem> {
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(path).map_err(|error| io(path, "make", &error))
-}
-
-pub(super) fn sync_folder(path: &Path) -> Result<(), Problem> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(|error| io(path, "sync", &error))
-}
-
-/// What, where, as whom.
-pub(super) fn io(path: &Path, what: &str, error: &std::io::Error) -> Problem {
-    let user = rustix::process::geteuid().as_raw();
-    Problem::new(Reason::StoreError, format!("cannot {what} {} as user {user}: {error}", path.display()))
+/// Generations are not used twice, and the rebuild from the cluster begins.
+fn go_on_after_loss(store: &Store, known: u64) -> Result<(), Problem> {
+    super::opened_again(store.inner.root.lock()).generation = known;
+    let mut batch = Batch::new();
+    batch.delete(Table::Meta, REBUILT);
+    // Always a change, so that this is told once and not at every start.
+    batch.put(Table::Meta, COMMITS_LOST, &known)?;
+    store.commit(batch).map(|_| ())
 }

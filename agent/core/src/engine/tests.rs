@@ -33,7 +33,7 @@ fn pauses(state: &mut State, answer: impl Fn() -> Vec<Event>) -> Vec<u64> {
             step(state, event, now);
         }
         let due = next_due(state).expect("a next try");
-        found.push((due - now.mono).as_secs());
+        found.push(due.saturating_sub(now.mono).as_secs());
         now.mono = due;
     }
     found
