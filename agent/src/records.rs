@@ -62,6 +62,7 @@ pub fn load(
             records.inventory.entry(app).or_default().insert(object, record);
         }
     }
+    drop_unused_sets(store, &records);
     for (key, set) in store.scan::<OwnedSet>(Table::Sets, "")? {
         if let Ok(digest) = key.parse() {
             records.sets.insert(digest, set);
@@ -77,6 +78,27 @@ pub fn load(
     }
     records.last_operation = store.get(Table::Meta, LAST_OPERATION)?.unwrap_or(0);
     Ok(records)
+}
+
+/// Owned sets that no inventory names any more go, or they would pile up for years. Only here: while the engine runs it
+/// remembers which sets it has written, and writes none twice.
+fn drop_unused_sets(store: &Store, records: &Records) {
+    let used: HashSet<String> = records
+        .inventory
+        .values()
+        .flat_map(BTreeMap::values)
+        .filter_map(|record| record.set)
+        .map(|digest| digest.to_string())
+        .collect();
+    let dropped = store.keys(Table::Sets, "").and_then(|keys| {
+        let mut batch = Batch::new();
+        keys.iter().filter(|key| !used.contains(*key)).for_each(|key| batch.delete(Table::Sets, key));
+        store.commit(batch)
+    });
+    // A full disk must not keep the agent from starting.
+    if let Err(problem) = dropped {
+        tracing::warn!("sets of fields that are no longer used stay in the store: {problem}");
+    }
 }
 
 /// A stored render.

@@ -46,7 +46,7 @@ use witness::Witness;
 pub const SCHEMA: u32 = 1;
 /// Meta key: the inventory has been united with the cluster's. A store that is not what it was lacks it.
 pub const REBUILT: &str = "rebuilt";
-/// Meta key: the generation that was known when commits were found to be lost.
+/// Meta key: the generations that were known, and found, when commits were lost for the last time.
 const COMMITS_LOST: &str = "commits-lost";
 const GENERATION: &str = "generation";
 const SCHEMA_KEY: &str = "schema";

@@ -138,9 +138,10 @@ pub fn open(options: Options) -> Result<Opened, Problem> {
             _lock: lock,
         }),
     };
-    if let Some(known) = lost {
-        go_on_after_loss(&store, known)?;
+    if let Some(loss) = lost {
+        go_on_after_loss(&store, loss)?;
     }
+    notes.extend(loss_not_healed(&store, &notes)?);
     Ok(Opened { store, notes })
 }
 
@@ -207,7 +208,10 @@ fn move_snapshots(path: &Path) -> Result<bool, Problem> {
     Ok(moved)
 }
 
-/// The best there is; and the generation that was known, when what is there is older.
+/// The generation that was known, and the one that is there.
+type Loss = (u64, u64);
+
+/// The best there is; and what has still to be written down when it is older than what was known.
 fn choose(
     path: &Path,
     codec: &Codec,
@@ -215,7 +219,7 @@ fn choose(
     promised: u64,
     export: Option<Export>,
     notes: &mut Vec<Note>,
-) -> Result<(Database, Root, Option<u64>), Problem> {
+) -> Result<(Database, Root, Option<Loss>), Problem> {
     let exported = export.as_ref().map_or(0, |export| export.generation);
     let known = promised.max(exported);
     let (cause, was_there) = match found {
@@ -224,7 +228,7 @@ fn choose(
             if lost {
                 notes.push(Note::CommitsLost { known, found: root.generation });
             }
-            return Ok((db, root, lost.then_some(known)));
+            return Ok((db, root, lost.then_some((known, root.generation))));
         }
         Found::Sound(db, root) => {
             db.close();
@@ -236,7 +240,7 @@ fn choose(
     // An export is written after its commit is on disk, so nothing is lost when it holds the last promise.
     let lost = exported < known;
     let restored = export.is_some();
-    fill(path, codec, export, if lost { known + 1 } else { known.max(1) })?;
+    fill(path, codec, export, lost.then_some((known, exported)), known.max(1))?;
     if let Some(to) = swap::swap(path, Old::Quarantine)? {
         notes.push(Note::Quarantined { to, cause });
     }
@@ -258,7 +262,13 @@ fn choose(
 
 /// Makes `db.new` of an export, or of nothing. It lacks the mark that the inventory has been united with the cluster's:
 /// an export may be older than what the cluster holds.
-fn fill(path: &Path, codec: &Codec, export: Option<Export>, generation: u64) -> Result<(), Problem> {
+fn fill(
+    path: &Path,
+    codec: &Codec,
+    export: Option<Export>,
+    lost: Option<Loss>,
+    known: u64,
+) -> Result<(), Problem> {
     let mut batch = Batch::new();
     for (prefix, key, bytes) in export.into_iter().flat_map(|export| export.records) {
         if let Some(table) = Table::ALL.into_iter().find(|table| table.prefix() == prefix) {
@@ -267,7 +277,13 @@ fn fill(path: &Path, codec: &Codec, export: Option<Export>, generation: u64) -> 
     }
     batch.put(Table::Meta, SCHEMA_KEY, &SCHEMA)?;
     batch.puts.remove(&(Table::Meta, REBUILT.to_owned()));
-    let mut root = Root::new(generation);
+    batch.puts.remove(&(Table::Meta, COMMITS_LOST.to_owned()));
+    let mut root = Root::new(known);
+    if let Some(loss) = lost {
+        // Generations are not used twice.
+        root.generation += 1;
+        batch.put(Table::Meta, COMMITS_LOST, &loss)?;
+    }
     let mut raw = Vec::new();
     for ((table, key), value) in &batch.puts {
         for (name, sealed) in codec.seal_record(*table, key, value.as_deref().unwrap_or_default())? {
@@ -279,12 +295,22 @@ fn fill(path: &Path, codec: &Codec, export: Option<Export>, generation: u64) -> 
     swap::fill(path, raw.into_iter().map(|(name, sealed)| Ok((name.into(), sealed.into()))))
 }
 
-/// Generations are not used twice, and the rebuild from the cluster begins.
-fn go_on_after_loss(store: &Store, known: u64) -> Result<(), Problem> {
-    super::opened_again(store.inner.root.lock()).generation = known;
+/// The rebuild from the cluster begins, and generations are not used twice.
+fn go_on_after_loss(store: &Store, loss: Loss) -> Result<(), Problem> {
+    super::opened_again(store.inner.root.lock()).generation = loss.0;
     let mut batch = Batch::new();
     batch.delete(Table::Meta, REBUILT);
-    // Always a change, so that this is told once and not at every start.
-    batch.put(Table::Meta, COMMITS_LOST, &known)?;
+    batch.put(Table::Meta, COMMITS_LOST, &loss)?;
     store.commit(batch).map(|_| ())
+}
+
+/// A loss is told at every start until the inventory has been rebuilt: whoever opened the store first may have been a
+/// command that lived for a second.
+fn loss_not_healed(store: &Store, notes: &[Note]) -> Result<Option<Note>, Problem> {
+    let told = notes.iter().any(|note| matches!(note, Note::CommitsLost { .. }));
+    if told || store.get(Table::Meta, REBUILT)?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let loss: Option<Loss> = store.get(Table::Meta, COMMITS_LOST)?;
+    Ok(loss.map(|(known, found)| Note::CommitsLost { known, found }))
 }
