@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pintle::records;
 use pintle::store::{Store, Table};
 use pintle_core::engine::record::{
-    AppRecord, CommitRecord, DesiredEntry, HistoryRecord, InventoryRecord, ObjectResult, OperationRecord,
-    Phase, Place, RenderRecord, ResultCode, Trigger, Write,
+    AppRecord, ApplyWay, CommitRecord, DesiredEntry, HistoryRecord, InventoryRecord, ObjectOptions,
+    ObjectResult, OperationRecord, Phase, Place, RenderRecord, ResultCode, Trigger, Write,
 };
 use pintle_model::{AppKey, Digest, ObjectKey, Origin, Revision};
 
@@ -47,7 +47,12 @@ fn sync(store: &Store, app: &AppKey, id: u64, rng: &mut Rng) {
             api_version: "apps/v1".into(),
             manifest: Digest::of(&payload),
             wave: 0,
-            keep: false,
+            options: ObjectOptions::default(),
+            way: ApplyWay::Apply,
+            no_migration: false,
+            ignore: false,
+            only_create: false,
+            fail_on_shared: false,
             adopt: false,
             lenient: false,
             ignore_health: false,
@@ -60,6 +65,7 @@ fn sync(store: &Store, app: &AppKey, id: u64, rng: &mut Rng) {
         id: Digest::of(format!("render {id}").as_bytes()),
         revision,
         objects: objects.clone(),
+        hooks: vec![],
         commit: Some(CommitRecord { author: "A Person".into(), subject: rng.text(60), time: at }),
         warnings: vec![],
         children: vec![],
@@ -72,6 +78,9 @@ fn sync(store: &Store, app: &AppKey, id: u64, rng: &mut Rng) {
         revision,
         plan: Digest::of(b"plan"),
         prune: true,
+        selection: vec![],
+        confirm: None,
+        cascade: false,
         started: at,
     };
     let mut begin = vec![Write::Operation(app.clone(), Some(operation))];
@@ -113,6 +122,8 @@ fn sync(store: &Store, app: &AppKey, id: u64, rng: &mut Rng) {
         satisfied: Some(render.id),
         pin: None,
         last_history: id,
+        pause: None,
+        hooks_done: None,
     };
     let mut end = vec![
         Write::History(app.clone(), history),
@@ -135,7 +146,8 @@ fn inventory(entry: &DesiredEntry, id: u64) -> InventoryRecord {
         set: Some(Digest::of(b"set")),
         projection: Some(Digest::of(&id.to_be_bytes())),
         adopted: pintle_core::engine::record::Adopted::No,
-        keep: false,
+        options: ObjectOptions::default(),
+        hook: None,
         wave: 0,
         deleting: false,
     }
