@@ -3,6 +3,8 @@
 
 // A test ends at the first thing that is not as it should be, and says where.
 #![allow(clippy::unwrap_used)]
+// Figures that were measured on the way are told.
+#![allow(clippy::print_stderr)]
 
 mod store {
     mod bounds;

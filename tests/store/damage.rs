@@ -266,7 +266,7 @@ fn single_byte_flips_never_show_an_older_state_silently() {
         let mut rng = Rng(1_000 + seed);
         let at = if seed % 4 == 0 { rng.below(len) } else { len - 1 - rng.below(len / 8) };
         let (outcome, _) = judge(&base, &format!("byte {at}"), |state| {
-            change(&db(state), |bytes| bytes[at as usize] ^= 0x20)
+            change(&db(state), |bytes| bytes[at as usize] ^= 0x20);
         });
         *seen.entry(outcome).or_insert(0) += 1;
     }
@@ -290,7 +290,7 @@ fn an_older_copy_of_the_database_is_noticed() {
     copy(older.path(), &state.join("db"));
     let lost = Note::CommitsLost { known: now, found: last };
     let opened = open_at(state).unwrap();
-    assert_eq!(opened.notes, [lost.clone()]);
+    assert_eq!(opened.notes, std::slice::from_ref(&lost));
     assert!(opened.notes[0].to_string().starts_with("CommitsLost: "), "{}", opened.notes[0]);
     assert_eq!(opened.store.get::<bool>(Table::Meta, REBUILT).unwrap(), None);
     drop(opened);

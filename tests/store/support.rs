@@ -148,7 +148,7 @@ pub fn run(mut command: Command, limit: Duration) -> String {
 /// Runs a part that has to die at a crash point.
 pub fn run_to_crash(command: &mut Command, point: &str) {
     use std::os::unix::process::ExitStatusExt as _;
-    let (status, said) = outcome(command.env("PINTLE_TEST_CRASH", point), Duration::from_secs(60));
+    let (status, said) = outcome(command.env("PINTLE_TEST_CRASH", point), Duration::from_mins(1));
     assert_eq!(status.signal(), Some(9), "{point} was not passed: {status}\n{said}");
 }
 
