@@ -14,7 +14,7 @@ use pintle_model::{AppKey, Digest, ObjectKey, Origin, Revision};
 use super::support::{Rng, names, open_at, put};
 
 const HISTORY: u64 = 10;
-const OBJECTS: u64 = 25;
+const OBJECTS: u64 = 10;
 
 fn folder_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
@@ -96,7 +96,7 @@ fn sync(store: &Store, app: &AppKey, id: u64, rng: &mut Rng) {
         revision,
         render: render.id,
         phase: Phase::Succeeded,
-        message: "25 objects applied".into(),
+        message: "10 objects applied".into(),
         started: at,
         finished: at,
         results: objects

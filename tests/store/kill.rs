@@ -56,7 +56,7 @@ fn kill_often(seed: u64, kills: u64) -> String {
             }
         }
         // The moment of death: somewhere in the open, or in the next commit.
-        std::thread::sleep(Duration::from_micros(rng.below(if early { 60_000 } else { 15_000 })));
+        std::thread::sleep(Duration::from_micros(rng.below(if early { 40_000 } else { 10_000 })));
         child.kill().unwrap();
         child.wait().unwrap();
         for line in lines.map_while(Result::ok) {
