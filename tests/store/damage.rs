@@ -273,6 +273,70 @@ fn single_byte_flips_never_show_an_older_state_silently() {
     eprintln!("40 single byte flips: {seen:?}");
 }
 
+/// What a power cut does on a disk that lies about its cache: of the blocks that were written last, any may be missing.
+#[test]
+fn dropped_writes_are_never_shown_silently() {
+    const BLOCK: usize = 4_096;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let mut story = Story::new();
+    let mut versions = Vec::new();
+    let mut rng = Rng(23);
+    let store = open_at(state).unwrap().store;
+    let mut batch = Batch::new();
+    batch.put(Table::Meta, REBUILT, &true).unwrap();
+    story.insert(store.commit(batch).unwrap(), BTreeMap::new());
+    let mut exported = 0;
+    for number in 0..80 {
+        let mut batch = Batch::new();
+        for _ in 0..3 {
+            let (key, len) = (format!("k{}", rng.below(12)), 200 + rng.below(7_000) as usize);
+            batch.put(Table::Apps, &key, &rng.text(len)).unwrap();
+        }
+        let generation = store.commit(batch).unwrap();
+        story.insert(generation, content(&store));
+        if number == 40 {
+            store.export().unwrap();
+            exported = generation;
+        }
+        if number >= 60 {
+            versions.push(fs::read(db(state)).unwrap());
+        }
+    }
+    let last = store.generation();
+    drop(store);
+    // As it was after the last commit: closing and opening are not part of it.
+    let newest = versions.pop().unwrap();
+    fs::write(db(state), &newest).unwrap();
+    let base = Base { folder, story, last, exported };
+    let mut seen = BTreeMap::new();
+    for seed in 0..60 {
+        let (outcome, _) = judge(&base, &format!("seed {seed}"), |state| {
+            let mut rng = Rng(seed);
+            let older = &versions[rng.below(versions.len() as u64) as usize];
+            change(&db(state), |bytes| {
+                let blocks: Vec<usize> = (0..bytes.len().div_ceil(BLOCK))
+                    .filter(|block| {
+                        let (from, to) = (block * BLOCK, bytes.len().min((block + 1) * BLOCK));
+                        older.get(from..to) != Some(&bytes[from..to])
+                    })
+                    .collect();
+                // One block, or about half of them.
+                let one = rng.below(blocks.len() as u64) as usize;
+                for (index, block) in blocks.iter().enumerate() {
+                    if if seed % 2 == 0 { index == one } else { rng.below(2) == 0 } {
+                        for at in block * BLOCK..bytes.len().min((block + 1) * BLOCK) {
+                            bytes[at] = older.get(at).copied().unwrap_or(0);
+                        }
+                    }
+                }
+            });
+        });
+        *seen.entry(outcome).or_insert(0) += 1;
+    }
+    eprintln!("60 power cuts with dropped writes: {seen:?}");
+}
+
 #[test]
 fn an_older_copy_of_the_database_is_noticed() {
     let base = base(0);
