@@ -14,5 +14,6 @@ mod store {
     mod refused;
     mod rest;
     mod secrets;
+    mod story;
     mod support;
 }
