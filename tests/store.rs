@@ -13,5 +13,6 @@ mod store {
     mod refused;
     mod rest;
     mod secrets;
+    mod story;
     mod support;
 }

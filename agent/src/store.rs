@@ -19,6 +19,7 @@ mod failure;
 mod lock;
 mod open;
 mod root;
+mod spare;
 mod swap;
 #[cfg(test)]
 mod tests;
@@ -290,13 +291,13 @@ impl Store {
         if slot.is_some() {
             return Ok(());
         }
-        let (db, root) =
-            open::sound(&self.path().join("db"), &self.inner.codec).map_err(|failure| match failure {
-                OpenFailure::Unreachable(problem) => problem,
-                OpenFailure::Damaged(text) => {
-                    self.problem(&format!("is damaged (restart pintle to restore it): {text}"))
-                }
-            })?;
+        let folder = self.path().join("db");
+        let (db, root) = open::sound(&folder, &self.inner.codec).map_err(|failure| match failure {
+            OpenFailure::Damaged(text) => {
+                self.problem(&format!("is damaged (restart pintle to restore it): {text}"))
+            }
+            failure => failure.of_ours(&folder),
+        })?;
         let mut known = opened_again(self.inner.root.lock());
         if root.generation < known.generation {
             db.close();

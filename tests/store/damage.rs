@@ -3,138 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::Command;
+use std::time::SystemTime;
 
-use pintle::store::{Batch, Note, REBUILT, Store, Table};
+use pintle::store::{Batch, Note, REBUILT, Table};
 
-use super::support::{Rng, copy, names, open_at, text};
-
-/// What the store holds after each generation.
-type Story = BTreeMap<u64, BTreeMap<String, String>>;
-
-/// A store with a story: `after` commits after its last export.
-struct Base {
-    folder: tempfile::TempDir,
-    story: Story,
-    last: u64,
-    exported: u64,
-}
-
-fn base(after: u64) -> Base {
-    let folder = tempfile::tempdir().unwrap();
-    let mut story = Story::new();
-    let mut rng = Rng(11);
-    let store = open_at(folder.path()).unwrap().store;
-    let mut batch = Batch::new();
-    batch.put(Table::Meta, REBUILT, &true).unwrap();
-    story.insert(store.commit(batch).unwrap(), BTreeMap::new());
-    let mut exported = 0;
-    for number in 0..60 + after {
-        if number == 50 || number == 60 {
-            store.export().unwrap();
-            exported = store.generation();
-        }
-        let mut batch = Batch::new();
-        // Few keys, so that each is rewritten often: an old page is then an old answer.
-        for _ in 0..3 {
-            let (key, len) = (format!("k{}", rng.below(12)), 1_000 + rng.below(9_000) as usize);
-            batch.put(Table::Apps, &key, &rng.text(len)).unwrap();
-        }
-        batch.put_blob(number.to_string().as_bytes());
-        let generation = store.commit(batch).unwrap();
-        story.insert(generation, content(&store));
-    }
-    if after == 0 {
-        store.export().unwrap();
-        exported = store.generation();
-    }
-    let last = store.generation();
-    Base { folder, story, last, exported }
-}
-
-fn content(store: &Store) -> BTreeMap<String, String> {
-    store.scan::<String>(Table::Apps, "").unwrap().into_iter().collect()
-}
-
-/// What became of a damaged store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
-    Intact,
-    OlderAndTold,
-    FromExport,
-    Empty,
-}
-
-/// Opens a copy of the store that `damage` has had its way with, and holds what is there against the story: the state
-/// of one generation, whole; if it is not the last one, it is told and the rebuild is asked for.
-fn judge(base: &Base, what: &str, damage: impl FnOnce(&Path)) -> (Outcome, Vec<Note>) {
-    let folder = tempfile::tempdir().unwrap();
-    copy(base.folder.path(), folder.path());
-    damage(folder.path());
-    let begin = Instant::now();
-    let opened = open_at(folder.path()).unwrap_or_else(|problem| panic!("{what}: {problem}"));
-    assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", begin.elapsed());
-    let (store, notes) = (opened.store, opened.notes);
-    let lost = notes.iter().find_map(|note| match note {
-        Note::CommitsLost { known, found } => Some((*known, *found)),
-        _ => None,
-    });
-    let quarantined = notes.iter().any(|note| matches!(note, Note::Quarantined { .. }));
-    let restored = notes.iter().find_map(|note| match note {
-        Note::RestoredFromExport { generation } => Some(*generation),
-        _ => None,
-    });
-    assert_eq!(names(folder.path(), "quarantine-").len(), usize::from(quarantined), "{what}: {notes:?}");
-    let found = lost.map_or(base.last, |(_, found)| found);
-    if found == 0 {
-        assert_eq!(content(&store), BTreeMap::new(), "{what}: {notes:?}");
-    } else {
-        assert!(
-            content(&store) == base.story[&found],
-            "{what}: not the state of generation {found}: {notes:?}"
-        );
-    }
-    if let Some((known, found)) = lost {
-        assert_eq!(known, base.last, "{what}");
-        assert!(found < known, "{what}");
-        assert!(store.generation() > base.last, "{what}: a generation would be used twice");
-    }
-    let rebuilt = store.get::<bool>(Table::Meta, REBUILT).unwrap();
-    assert_eq!(rebuilt.is_none(), lost.is_some() || quarantined || restored.is_some(), "{what}: {notes:?}");
-    assert_eq!(store.check().1, [""; 0], "{what}");
-    // It goes on, and what is wrong is not told as if it were new.
-    let mut batch = Batch::new();
-    batch.put(Table::Meta, REBUILT, &true).unwrap();
-    batch.put(Table::Apps, "new", "new").unwrap();
-    let generation = store.commit(batch).unwrap();
-    drop(store);
-    let again = open_at(folder.path()).unwrap();
-    assert_eq!(again.notes, [], "{what}");
-    assert_eq!(again.store.generation(), generation, "{what}");
-    assert_eq!(text(&again.store, Table::Apps, "new").unwrap(), "new", "{what}");
-    let outcome = match (restored, lost) {
-        (Some(_), _) => Outcome::FromExport,
-        (None, Some((_, 0))) => Outcome::Empty,
-        (None, Some(_)) => Outcome::OlderAndTold,
-        (None, None) if quarantined => Outcome::Empty,
-        (None, None) => Outcome::Intact,
-    };
-    (outcome, notes)
-}
-
-fn db(state: &Path) -> PathBuf {
-    state.join("db/db")
-}
-
-fn modified(path: &Path) -> SystemTime {
-    fs::metadata(path).unwrap().modified().unwrap()
-}
-
-fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = fs::read(path).unwrap();
-    change(&mut bytes);
-    fs::write(path, bytes).unwrap();
-}
+use super::story::{Base, Outcome, Story, base, change, content, db, judge, modified};
+use super::support::{Rng, copy, names, open_at, part, put, run_to_crash};
 
 fn snapshot(state: &Path) -> PathBuf {
     let name = names(&state.join("db"), "snap.").pop().unwrap();
@@ -273,6 +148,70 @@ fn single_byte_flips_never_show_an_older_state_silently() {
     eprintln!("40 single byte flips: {seen:?}");
 }
 
+/// What a power cut does on a disk that lies about its cache: of the blocks that were written last, any may be missing.
+#[test]
+fn dropped_writes_are_never_shown_silently() {
+    const BLOCK: usize = 4_096;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let mut story = Story::new();
+    let mut versions = Vec::new();
+    let mut rng = Rng(23);
+    let store = open_at(state).unwrap().store;
+    let mut batch = Batch::new();
+    batch.put(Table::Meta, REBUILT, &true).unwrap();
+    story.insert(store.commit(batch).unwrap(), BTreeMap::new());
+    let mut exported = 0;
+    for number in 0..80 {
+        let mut batch = Batch::new();
+        for _ in 0..3 {
+            let (key, len) = (format!("k{}", rng.below(12)), 200 + rng.below(7_000) as usize);
+            batch.put(Table::History, &key, &rng.text(len)).unwrap();
+        }
+        let generation = store.commit(batch).unwrap();
+        story.insert(generation, content(&store));
+        if number == 40 {
+            store.export().unwrap();
+            exported = generation;
+        }
+        if number >= 60 {
+            versions.push(fs::read(db(state)).unwrap());
+        }
+    }
+    let last = store.generation();
+    drop(store);
+    // As it was after the last commit: closing and opening are not part of it.
+    let newest = versions.pop().unwrap();
+    fs::write(db(state), &newest).unwrap();
+    let base = Base { folder, story, last, exported };
+    let mut seen = BTreeMap::new();
+    for seed in 0..60 {
+        let (outcome, _) = judge(&base, &format!("seed {seed}"), |state| {
+            let mut rng = Rng(seed);
+            let older = &versions[rng.below(versions.len() as u64) as usize];
+            change(&db(state), |bytes| {
+                let blocks: Vec<usize> = (0..bytes.len().div_ceil(BLOCK))
+                    .filter(|block| {
+                        let (from, to) = (block * BLOCK, bytes.len().min((block + 1) * BLOCK));
+                        older.get(from..to) != Some(&bytes[from..to])
+                    })
+                    .collect();
+                // One block, or about half of them.
+                let one = rng.below(blocks.len() as u64) as usize;
+                for (index, block) in blocks.iter().enumerate() {
+                    if if seed % 2 == 0 { index == one } else { rng.below(2) == 0 } {
+                        for at in block * BLOCK..bytes.len().min((block + 1) * BLOCK) {
+                            bytes[at] = older.get(at).copied().unwrap_or(0);
+                        }
+                    }
+                }
+            });
+        });
+        *seen.entry(outcome).or_insert(0) += 1;
+    }
+    eprintln!("60 power cuts with dropped writes: {seen:?}");
+}
+
 #[test]
 fn an_older_copy_of_the_database_is_noticed() {
     let base = base(0);
@@ -282,7 +221,7 @@ fn an_older_copy_of_the_database_is_noticed() {
     let (last, now) = {
         let store = open_at(state).unwrap().store;
         for number in 0..3 {
-            super::support::put(&store, Table::Apps, "k1", &format!("{number}")).unwrap();
+            put(&store, Table::History, "k1", &format!("{number}")).unwrap();
         }
         (base.last, store.generation())
     };
@@ -302,6 +241,35 @@ fn an_older_copy_of_the_database_is_noticed() {
     opened.store.commit(batch).unwrap();
     drop(opened);
     assert_eq!(open_at(state).unwrap().notes, []);
+}
+
+#[test]
+fn lost_commits_reach_the_status() {
+    let base = base(5);
+    let state = base.folder.path();
+    change(&db(state), |bytes| bytes.truncate(bytes.len() / 2));
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("pintle.yaml");
+    let kubeconfig = folder.path().join("none");
+    let text = format!(
+        "cluster: {{kubeconfig: {}}}\nstore: {{path: {}}}\napplications: {{dirs: [{}]}}\n",
+        kubeconfig.display(),
+        state.display(),
+        folder.path().join("apps.d").display()
+    );
+    fs::write(&config, text).unwrap();
+    for command in [&["status"][..], &["status", "-o", "json"], &["store", "check"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(command)
+            .arg("--config")
+            .arg(&config)
+            .env_remove("KUBECONFIG")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let told = format!("CommitsLost: the store had reached generation {}", base.last);
+        assert!(said.contains(&told), "{command:?}\n{said}");
+    }
 }
 
 #[test]
@@ -372,14 +340,13 @@ fn one_quarantine_is_kept_and_it_is_the_newest() {
         before = kept[0].clone();
         // Something to damage.
         for number in 0..40 {
-            super::support::put(&opened.store, Table::Apps, "k1", &Rng(number).text(9_000)).unwrap();
+            put(&opened.store, Table::History, "k1", &Rng(number).text(9_000)).unwrap();
         }
     }
 }
 
 #[test]
 fn a_restore_that_is_killed_at_any_step_is_done_by_the_next_start() {
-    use super::support::{part, run_to_crash};
     let base = base(0);
     for point in ["store-filled", "store-new", "store-aside", "store-swapped"] {
         let folder = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ fn part_that_fills_its_disk() {
 }
 
 #[test]
-fn an_open_on_a_full_disk_is_reported_and_touches_nothing() {
+fn a_store_opens_on_a_full_disk_and_a_new_one_is_refused() {
     run_with_mounts("store::full_disk::part_that_opens_on_a_full_disk");
 }
 
@@ -176,18 +176,47 @@ fn part_that_opens_on_a_full_disk() {
     assert!(open_at(&fresh).is_ok());
     // A store that is there. One that was killed has more to do when it is opened, so kill it.
     let state = disk.join("state");
-    let (_, said) = super::support::outcome(&mut part("store::full_disk::part_that_aborts", &state), ANSWER);
-    assert!(said.contains("@committed"), "{said}");
+    aborted(&state);
+    let ballast = fill(&disk);
+    for round in 0..3 {
+        let opened = in_time("an open", || open_at(&state).unwrap());
+        assert_eq!(opened.notes, [], "round {round}");
+        assert_eq!(text(&opened.store, Table::Apps, "a").unwrap(), "one");
+    }
+    std::fs::remove_file(ballast).unwrap();
+    let opened = open_at(&state).unwrap();
+    assert_eq!(opened.notes, []);
+    put(&opened.store, Table::Apps, "a", "two").unwrap();
+}
+
+#[test]
+fn an_open_for_which_there_is_no_room_at_all_is_reported_and_touches_nothing() {
+    run_with_mounts("store::full_disk::part_that_opens_without_its_spare_room");
+}
+
+#[test]
+fn part_that_opens_without_its_spare_room() {
+    let Some(folder) = my_part() else { return };
+    let disk = disk(&folder, 24);
+    let state = disk.join("state");
+    aborted(&state);
+    std::fs::remove_file(state.join("spare")).unwrap();
     let before = precious(&state);
-    for free_kib in [0, 4, 8, 16, 64, 256, 512] {
+    let mut refused = 0;
+    for free_kib in [0, 4, 8, 16, 64] {
         let ballast = fill(&disk);
         let len = std::fs::metadata(&ballast).unwrap().len();
-        let file = std::fs::OpenOptions::new().write(true).open(&ballast).unwrap();
-        file.set_len(len - free_kib * 1_024).unwrap();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&ballast)
+            .unwrap()
+            .set_len(len - free_kib * 1_024)
+            .unwrap();
         match in_time("an open", || open_at(&state)) {
             Err(problem) => {
+                refused += 1;
                 assert!(problem.message.contains("free space"), "{free_kib} KiB free: {problem}");
-                // sled may fill the rest of its last segment with zeros: that is free space to it.
+                // sled fills the rest of its last segment with zeros: that is free space to it.
                 let mut now = precious(&state);
                 for (path, bytes) in &before {
                     let now = now.get_mut(path).unwrap();
@@ -205,10 +234,16 @@ fn part_that_opens_on_a_full_disk() {
         }
         std::fs::remove_file(ballast).unwrap();
     }
+    assert!(refused > 0);
     let opened = open_at(&state).unwrap();
     assert_eq!(opened.notes, []);
     assert_eq!(text(&opened.store, Table::Apps, "a").unwrap(), "one");
-    put(&opened.store, Table::Apps, "a", "two").unwrap();
+}
+
+/// A store whose process died.
+fn aborted(state: &Path) {
+    let (_, said) = super::support::outcome(&mut part("store::full_disk::part_that_aborts", state), ANSWER);
+    assert!(said.contains("@committed"), "{said}");
 }
 
 #[test]

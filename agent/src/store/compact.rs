@@ -77,7 +77,7 @@ impl Store {
     /// The old database goes only for one that has been read back.
     fn verify_new(&self) -> Result<(), Problem> {
         let path = self.path().join("db.new");
-        let db = swap::opened(Database::open(&path), &path)?;
+        let db = Database::open(&path).map_err(|failure| failure.of_ours(&path))?;
         let copy = Root::verify(&db, &self.inner.codec);
         db.close();
         if copy? == Some(*opened_again(self.inner.root.lock())) {

@@ -8,6 +8,7 @@
 
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,8 +48,23 @@ pub(super) struct Database {
 pub(super) enum OpenFailure {
     /// The files could not be reached; they are left alone.
     Unreachable(Problem),
+    /// The same, for want of room on the disk.
+    Full(Problem),
     /// The files are damaged.
     Damaged(String),
+}
+
+impl OpenFailure {
+    /// The same as an error, where damage is one like any other: in a database that we have just made.
+    pub(super) fn of_ours(self, folder: &Path) -> Problem {
+        match self {
+            Self::Unreachable(problem) | Self::Full(problem) => problem,
+            Self::Damaged(text) => Problem::new(
+                Reason::StoreError,
+                format!("the database at {} is damaged: {text}", folder.display()),
+            ),
+        }
+    }
 }
 
 /// Why a write failed.
@@ -109,22 +125,23 @@ impl Database {
             .name("store-write".to_owned())
             .spawn(work)
             .map_err(|error| WriteFailure::Refused(io(&self.file, "start a thread to write", &error)))?;
-        self.wait(&receiver).map_err(WriteFailure::Broken)?;
+        self.wait(&receiver, WRITE_LIMIT).map_err(WriteFailure::Broken)?;
         self.handle.sync_all().map_err(|error| WriteFailure::Broken(io(&self.file, "sync", &error)))
     }
 
     fn wait(
         &self,
         receiver: &mpsc::Receiver<Result<Result<(), sled::Error>, String>>,
+        limit: Duration,
     ) -> Result<(), Problem> {
-        let deadline = Instant::now() + WRITE_LIMIT;
+        let deadline = Instant::now() + limit;
         loop {
             match receiver.recv_timeout(LOOK) {
                 Ok(Ok(result)) => return result.map_err(|error| self.failed("write", &error)),
                 Ok(Err(panic)) => return Err(self.gave_up(&panic)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gave_up("its thread ended")),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    return Err(self.gave_up(&format!("no answer within {} s", WRITE_LIMIT.as_secs())));
+                    return Err(self.gave_up(&format!("no answer within {} s", limit.as_secs())));
                 }
                 Err(RecvTimeoutError::Timeout) => self.wake(),
             }
@@ -207,7 +224,7 @@ impl Database {
 fn drop_half_snapshots(folder: &Path) -> std::io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
     for entry in entries {
@@ -236,7 +253,11 @@ fn open_sled(folder: &Path) -> Result<sled::Db, OpenFailure> {
                 std::thread::sleep(LOOK);
             }
             Ok(Err(sled::Error::Io(error))) if !is_damage(&error) => {
-                return Err(OpenFailure::Unreachable(io(folder, "open", &error)));
+                let problem = io(folder, "open", &error);
+                return Err(match error.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpenFailure::Full(problem),
+                    _ => OpenFailure::Unreachable(problem),
+                });
             }
             Ok(Err(error)) => return Err(OpenFailure::Damaged(error.to_string())),
             Err(panic) => return Err(OpenFailure::Damaged(panic)),
@@ -274,4 +295,27 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic inside the database").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_never_answers_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::open(folder.path()).unwrap();
+        let (_sender, receiver) = mpsc::channel();
+        let begin = Instant::now();
+        let problem = db.wait(&receiver, LOOK * 2).unwrap_err();
+        assert!(problem.message.contains("no answer within"), "{problem}");
+        assert!(begin.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_panic_inside_is_an_error_and_other_threads_keep_their_hook() {
+        let panic = quietly(|| -> u8 { panic!("inside") }).unwrap_err();
+        assert_eq!(panic, "inside");
+        assert_eq!(quietly(|| 7), Ok(7));
+    }
 }

@@ -24,6 +24,7 @@ use super::export::{Export, Exports};
 use super::failure::io;
 use super::lock::{self, make_folder, sync_folder};
 use super::root::Root;
+use super::spare;
 use super::swap::{self, Old};
 use super::witness::Witness;
 use super::{Batch, COMMITS_LOST, Inner, Options, REBUILT, SCHEMA, SCHEMA_KEY, Store, Table, codec};
@@ -119,6 +120,7 @@ pub fn open(options: Options) -> Result<Opened, Problem> {
     let (db, root, lost) = choose(path, &codec, found, promised, exports.newest, &mut notes)?;
     lock::write_schema(path)?;
     sync_folder(path)?;
+    spare::keep(path);
     if root.generation > promised {
         witness.promise(root.generation).map_err(|error| io(&witness_file, "write", &error))?;
     }
@@ -153,7 +155,7 @@ fn look(path: &Path, codec: &Codec, notes: &mut Vec<Note>) -> Result<Found, Prob
     }
     let cause = match sound(&folder, codec) {
         Ok((db, root)) => return known_schema(path, codec, db, root),
-        Err(OpenFailure::Unreachable(problem)) => return Err(problem),
+        Err(OpenFailure::Unreachable(problem) | OpenFailure::Full(problem)) => return Err(problem),
         Err(OpenFailure::Damaged(cause)) => cause,
     };
     if !move_snapshots(path)? {
@@ -164,14 +166,17 @@ fn look(path: &Path, codec: &Codec, notes: &mut Vec<Note>) -> Result<Found, Prob
             notes.push(Note::SnapshotsMovedAside);
             known_schema(path, codec, db, root)
         }
-        Err(OpenFailure::Unreachable(problem)) => Err(problem),
+        Err(OpenFailure::Unreachable(problem) | OpenFailure::Full(problem)) => Err(problem),
         Err(OpenFailure::Damaged(_)) => Ok(Found::Damaged(cause)),
     }
 }
 
 /// Opens a database and reads all of it: sled opens some damaged files without a word, and panics in others later.
 pub(super) fn sound(folder: &Path, codec: &Codec) -> Result<(Database, Root), OpenFailure> {
-    let db = Database::open(folder)?;
+    let db = match Database::open(folder) {
+        Err(OpenFailure::Full(_)) if folder.parent().is_some_and(spare::give_up) => Database::open(folder)?,
+        result => result?,
+    };
     let cause = match database::quietly(|| Root::verify(&db, codec)) {
         Ok(Ok(Some(root))) => return Ok((db, root)),
         // A database gets its place only when it is filled, so an empty one has lost everything.
@@ -253,10 +258,7 @@ fn choose(
         notes.push(Note::CommitsLost { known, found: exported });
     }
     let folder = path.join("db");
-    let (db, root) = sound(&folder, codec).or_else(|failure| match failure {
-        OpenFailure::Unreachable(problem) => Err(problem),
-        OpenFailure::Damaged(_) => swap::opened(Err(failure), &folder).map(|db| (db, Root::default())),
-    })?;
+    let (db, root) = sound(&folder, codec).map_err(|failure| failure.of_ours(&folder))?;
     Ok((db, root, None))
 }
 

@@ -10,9 +10,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pintle_model::{Problem, Reason};
+use pintle_model::Problem;
 
-use super::database::{Database, OpenFailure, WriteFailure};
+use super::database::{Database, WriteFailure};
 use super::failure::io;
 use super::lock::sync_folder;
 use crate::crash;
@@ -57,7 +57,7 @@ pub(super) fn fill(
 ) -> Result<(), Problem> {
     let filling = path.join("db.tmp");
     remove(&filling)?;
-    let db = opened(Database::open(&filling), &filling)?;
+    let db = Database::open(&filling).map_err(|failure| failure.of_ours(&filling))?;
     let filled = fill_with(&db, records);
     db.close();
     if let Err(problem) = filled {
@@ -141,16 +141,6 @@ fn keep_one_quarantine(path: &Path, kept: &Path) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-/// An opened database, or why not: for one that we have just made, damage is an error like any other.
-pub(super) fn opened(result: Result<Database, OpenFailure>, path: &Path) -> Result<Database, Problem> {
-    result.map_err(|failure| match failure {
-        OpenFailure::Unreachable(problem) => problem,
-        OpenFailure::Damaged(text) => {
-            Problem::new(Reason::StoreError, format!("the store at {} is damaged: {text}", path.display()))
-        }
-    })
 }
 
 /// Is it there? A folder that may not be looked into is not taken for an empty one.

@@ -129,6 +129,30 @@ fn a_damaged_database_is_moved_aside_and_the_newest_export_restored() {
     assert_eq!(aside.count(), 1);
 }
 
+/// A page of sled that has lost its last change has a good checksum; its record is whole and authentic, and old.
+#[test]
+fn an_old_record_beside_new_ones_is_found_at_open() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let store = open_at(folder.path()).unwrap().store;
+        put(&store, Table::Apps, "a", "old");
+        let name = codec::head_key(Table::Apps, "a");
+        let old = store.with(|db| db.get(&name)).unwrap().unwrap();
+        put(&store, Table::Apps, "a", "new");
+        let mut raw = sled::Batch::default();
+        raw.insert(name, old);
+        let written = store.with(|db| Ok(db.write(raw, 0).is_ok())).unwrap();
+        assert!(written);
+        assert_eq!(store.get::<String>(Table::Apps, "a").unwrap().as_deref(), Some("old"));
+    }
+    let opened = open_at(folder.path()).unwrap();
+    let told = opened.notes.iter().any(
+        |note| matches!(note, Note::Quarantined { cause, .. } if cause.contains("do not belong to its generation")),
+    );
+    assert!(told, "{:?}", opened.notes);
+    assert_eq!(opened.store.get::<String>(Table::Apps, "a").unwrap(), None);
+}
+
 #[test]
 fn blobs_that_nobody_names_are_removed() {
     let folder = tempfile::tempdir().unwrap();
