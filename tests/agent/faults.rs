@@ -218,6 +218,8 @@ fn a_second_agent_touches_nothing_and_takes_over_only_when_told() {
     own.kubectl(&["create", "namespace", "claimed"]);
     let first = Agent::new(&own.kubeconfig(), &world.front, "user", "secret");
     first.application("claimed", &world.front.url("fleet"), "claimed", "claimed", crate::AUTOMATED);
+    // A verb without the service, on a cluster that no agent ever touched: it claims it too.
+    first.ok(&["sync", "claimed"]);
     first.ok(&["once"]);
     let second = Agent::new(&own.kubeconfig(), &world.front, "user", "secret");
     second.edit("id: test-agent", "id: second-agent");

@@ -71,6 +71,23 @@ async fn bind_store(pipeline: &Pipeline, uid: &str) -> Result<(), Problem> {
 
 /// One ConfigMap claims the cluster for one agent id. Written once, then watched.
 async fn check_claim(pipeline: &Pipeline, client: &Cluster, take_over: bool) -> Result<(), Problem> {
+    claim(pipeline, client, take_over, pipeline.identity().observe && !take_over).await
+}
+
+/// Claims the cluster before the first write of an agent that only looked so far: a verb without the service.
+pub(super) async fn claim_to_write(pipeline: &Pipeline) -> Result<(), Problem> {
+    if !pipeline.identity().observe {
+        return Ok(());
+    }
+    claim(pipeline, &pipeline.cluster()?, false, false).await
+}
+
+async fn claim(
+    pipeline: &Pipeline,
+    client: &Cluster,
+    take_over: bool,
+    only_look: bool,
+) -> Result<(), Problem> {
     let identity = pipeline.identity();
     let claim = client
         .read_configmap(&identity.agent_namespace, names::CLAIM_CONFIGMAP)
@@ -83,7 +100,7 @@ async fn check_claim(pipeline: &Pipeline, client: &Cluster, take_over: bool) -> 
     if !holder.is_empty() && !take_over {
         return Err(claimed(&holder, &identity.agent_id));
     }
-    if identity.observe && !take_over {
+    if only_look {
         return Ok(());
     }
     client.ensure_namespace(&identity.agent_namespace).await.map_err(|failure| failure.problem)?;

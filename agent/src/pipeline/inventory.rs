@@ -123,7 +123,10 @@ async fn try_survey(pipeline: &Pipeline, keys: Vec<(ObjectKey, Arc<str>)>) -> Re
 
 pub(super) async fn begin(pipeline: &Pipeline, app: AppKey, op: u64, parent: Parent) {
     crate::crash::point("journalled");
-    let result = write_parent(pipeline, &parent).await;
+    let result = match super::connect::claim_to_write(pipeline).await {
+        Ok(()) => write_parent(pipeline, &parent).await,
+        Err(problem) => Err(problem),
+    };
     crate::crash::point("begun");
     pipeline.send(Event::Begun { app, op, result }).await;
 }
