@@ -2,6 +2,9 @@
 //!
 //! A case begins with `=== name`, and ` | path=folder` or ` | unrestricted` where needed. A file of it begins with
 //! `-- path`; `-- path < fixture` is a file with the content of a fixture, which begins with `=== fixture name`.
+//!
+//! `=== name | each=file` makes a case of every text that begins with `++ variant`: the text is that file's content. Where
+//! the file is `kustomization.yaml`, `resources: [a.yaml]` stands before it unless it has resources itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +29,25 @@ pub fn cases() -> Vec<Case> {
             }
         }
     }
-    blocks.into_iter().map(|(head, body)| case(&head, &body, &fixtures)).collect()
+    blocks.into_iter().flat_map(|(head, body)| block(&head, &body, &fixtures)).collect()
+}
+
+fn block(head: &str, body: &str, fixtures: &BTreeMap<String, String>) -> Vec<Case> {
+    let Some((name, file)) = head.split_once(" | each=") else { return vec![case(head, body, fixtures)] };
+    let (file, options) = file.split_once(" | ").map_or((file, String::new()), |(file, rest)| (file, format!(" | {rest}")));
+    let files = body.split("++ ").next().unwrap_or_default();
+    let common = case(&format!("{name}{options}"), files, fixtures);
+    split(body, "++ ")
+        .into_iter()
+        .map(|(variant, text)| {
+            let mut case = common.clone();
+            case.name = format!("{name}: {variant}");
+            let alone = file != "kustomization.yaml" || text.lines().any(|line| line.starts_with("resources:"));
+            let text = if alone { text } else { format!("resources: [a.yaml]\n{text}") };
+            case.files.insert(file.to_owned(), text);
+            case
+        })
+        .collect()
 }
 
 fn case(head: &str, body: &str, fixtures: &BTreeMap<String, String>) -> Case {

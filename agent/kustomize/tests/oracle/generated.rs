@@ -16,6 +16,9 @@ pub fn cases() -> Vec<Case> {
     fields(&mut cases);
     merges(&mut cases);
     combinations(&mut cases);
+    // The reference has one field twice in its table.
+    let mut names = std::collections::HashSet::new();
+    cases.retain(|case| names.insert(case.name.clone()));
     cases
 }
 
