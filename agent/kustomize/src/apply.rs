@@ -73,7 +73,9 @@ fn walk(node: &mut Node, parts: &[String], create: Option<&Create>, set: Set<'_>
             if field.is_null() {
                 match (is_list, made) {
                     (true, _) => *field = Node::Seq(Vec::new()),
-                    (false, Some(made)) if made.kind == Kind::Scalar => *field = Node::tagged(field.value(), made.tag),
+                    (false, Some(made)) if made.kind == Kind::Scalar => {
+                        *field = Node::tagged(field.value(), made.tag);
+                    }
                     (false, Some(made)) => *field = Node::of_kind(made.kind),
                     (false, None) => {}
                 }

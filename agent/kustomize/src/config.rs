@@ -101,9 +101,8 @@ impl Config {
 
     pub(crate) fn merge_references(&mut self, more: BackReferences) -> Step<()> {
         match self.name_reference.iter_mut().find(|known| known.gvk == more.gvk) {
-            Some(known) => {
-                merge_specs(&mut known.referrers, more.referrers).map_err(|error| format!("nameReference: {error}"))
-            }
+            Some(known) => merge_specs(&mut known.referrers, more.referrers)
+                .map_err(|error| format!("nameReference: {error}")),
             None => {
                 self.name_reference.push(more);
                 Ok(())

@@ -46,7 +46,11 @@ fn from_value(value: &Value) -> Result<Config, Error> {
     config.name_reference = each(&fields, "nameReference", |value, path, lenient| {
         let fields = Fields::new(value, path, &["group", "version", "kind", "fieldSpecs"], lenient)?;
         Ok(BackReferences {
-            gvk: Gvk { group: fields.text("group")?, version: fields.text("version")?, kind: fields.text("kind")? },
+            gvk: Gvk {
+                group: fields.text("group")?,
+                version: fields.text("version")?,
+                kind: fields.text("kind")?,
+            },
             referrers: each(&fields, "fieldSpecs", field_spec)?,
         })
     })?;
@@ -80,7 +84,9 @@ pub(crate) fn load_crds(sources: &Sources<'_>, place: &Place, paths: &[String]) 
 }
 
 fn schema_of(definition: &Value) -> &Value {
-    let found = definition.as_object().and_then(|map| map.iter().find(|(name, _)| name.eq_ignore_ascii_case("schema")));
+    let found = definition
+        .as_object()
+        .and_then(|map| map.iter().find(|(name, _)| name.eq_ignore_ascii_case("schema")));
     found.map_or(&Value::Null, |(_, schema)| schema)
 }
 
@@ -93,7 +99,10 @@ struct Way<'v> {
 impl Way<'_> {
     fn collect(&mut self, name: &str, config: &mut Config) -> Result<(), String> {
         if self.path.len() > 50 {
-            return Err(format!("the definitions refer to each other in a circle at {}", self.path.join(".")));
+            return Err(format!(
+                "the definitions refer to each other in a circle at {}",
+                self.path.join(".")
+            ));
         }
         let Some(definition) = self.types.get(name) else { return Ok(()) };
         let properties = schema_of(definition)["properties"].as_object();

@@ -102,7 +102,9 @@ fn write_scalar(text: &mut String, scalar: &Scalar, indent: usize) {
     match scalar.style {
         Style::Single if !value.contains('\n') => single(text, value),
         Style::Double => double(text, value),
-        Style::Literal | Style::Folded if !value.is_empty() && block_fits(value) => block(text, value, indent),
+        Style::Literal | Style::Folded if !value.is_empty() && block_fits(value) => {
+            block(text, value, indent);
+        }
         Style::Plain if value.contains('\n') && block_fits(value) => block(text, value, indent),
         Style::Plain if force => double(text, value),
         _ => plain_or_quoted(text, value, false),
@@ -110,7 +112,9 @@ fn write_scalar(text: &mut String, scalar: &Scalar, indent: usize) {
 }
 
 fn block_fits(value: &str) -> bool {
-    !value.starts_with(' ') && !value.lines().any(|line| line.ends_with(' ')) && value.chars().all(|c| c == '\n' || !c.is_control())
+    !value.starts_with(' ')
+        && !value.lines().any(|line| line.ends_with(' '))
+        && value.chars().all(|c| c == '\n' || !c.is_control())
 }
 
 fn block(text: &mut String, value: &str, indent: usize) {
@@ -147,14 +151,20 @@ fn plain_fits(value: &str) -> bool {
     }
     let first = value.chars().next().unwrap_or(' ');
     let lone = |c: char| value.len() == c.len_utf8() || value[c.len_utf8()..].starts_with(' ');
-    if matches!(first, '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`')
-        || (matches!(first, '-' | '?' | ':') && lone(first))
+    if matches!(
+        first,
+        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+    ) || (matches!(first, '-' | '?' | ':') && lone(first))
         || value.starts_with("---")
         || value.starts_with("...")
     {
         return false;
     }
-    !(value.starts_with(' ') || value.ends_with(' ') || value.contains(": ") || value.ends_with(':') || value.contains(" #"))
+    !(value.starts_with(' ')
+        || value.ends_with(' ')
+        || value.contains(": ")
+        || value.ends_with(':')
+        || value.contains(" #"))
 }
 
 fn single(text: &mut String, value: &str) {

@@ -19,7 +19,12 @@ impl<'v> Fields<'v> {
     ///
     /// # Errors
     /// Not a mapping; an unknown field.
-    pub(crate) fn new(value: &'v Value, path: &str, known: &[&'static str], lenient: bool) -> Result<Self, Error> {
+    pub(crate) fn new(
+        value: &'v Value,
+        path: &str,
+        known: &[&'static str],
+        lenient: bool,
+    ) -> Result<Self, Error> {
         let entries: Option<&'v Map<String, Value>> = match value {
             Value::Null => None,
             Value::Object(map) => Some(map),
@@ -38,7 +43,8 @@ impl<'v> Fields<'v> {
                 None if lenient => {}
                 None => {
                     let field = join(path, name);
-                    let hint = nearest(name, known).map(|near| format!("; is {near:?} meant?")).unwrap_or_default();
+                    let hint =
+                        nearest(name, known).map(|near| format!("; is {near:?} meant?")).unwrap_or_default();
                     return Err(Error { field, ..Error::new(format!("this field is not known{hint}")) });
                 }
             }
@@ -81,9 +87,11 @@ impl<'v> Fields<'v> {
     pub(crate) fn list(&self, name: &str) -> Result<Vec<(&'v Value, String)>, Error> {
         match self.get(name) {
             None => Ok(Vec::new()),
-            Some(Value::Array(items)) => {
-                Ok(items.iter().enumerate().map(|(at, item)| (item, format!("{}[{at}]", self.path(name)))).collect())
-            }
+            Some(Value::Array(items)) => Ok(items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| (item, format!("{}[{at}]", self.path(name))))
+                .collect()),
             Some(other) => Err(wrong(&self.path(name), "a list", other)),
         }
     }

@@ -88,14 +88,19 @@ impl Generator {
         };
         for path in &self.args.envs {
             let bytes = sources.load(place, path)?;
-            for (key, value) in env_file(&bytes).map_err(|message| Error::from(message).in_file(&place.file(path)))? {
+            for (key, value) in
+                env_file(&bytes).map_err(|message| Error::from(message).in_file(&place.file(path)))?
+            {
                 put(key, value)?;
             }
         }
         for literal in &self.args.literals {
-            let (key, value) = literal.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-                Error::new("a literal is no `key=value`; its text is not shown, for it may be secret".to_owned())
-            })?;
+            let (key, value) =
+                literal.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+                    Error::new(
+                        "a literal is no `key=value`; its text is not shown, for it may be secret".to_owned(),
+                    )
+                })?;
             put(key.to_owned(), unquoted(value).as_bytes().to_vec())?;
         }
         for file in &self.args.files {
@@ -186,9 +191,14 @@ fn base64(bytes: &[u8]) -> String {
     const LINE: usize = 70;
     let mut encoded = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for at in 0..4 {
-            encoded.push(if at <= chunk.len() { DIGITS[(bits >> (18 - 6 * at) & 63) as usize] } else { b'=' });
+            encoded.push(if at <= chunk.len() {
+                DIGITS[(bits >> (18 - 6 * at) & 63) as usize]
+            } else {
+                b'='
+            });
         }
     }
     let many = encoded.len() / LINE + 1 > 1;
@@ -203,7 +213,10 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// The options of one generator over those of all.
-pub(crate) fn with_global(own: Option<GeneratorOptions>, global: Option<&GeneratorOptions>) -> Option<GeneratorOptions> {
+pub(crate) fn with_global(
+    own: Option<GeneratorOptions>,
+    global: Option<&GeneratorOptions>,
+) -> Option<GeneratorOptions> {
     let Some(global) = global else { return own };
     let mut options = own.unwrap_or_default();
     for (name, value) in &global.labels {

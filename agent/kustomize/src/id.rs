@@ -85,7 +85,8 @@ impl Gvk {
 }
 
 fn rank(kind: &str) -> i32 {
-    let place = |list: &[&str]| list.iter().position(|known| *known == kind).and_then(|at| i32::try_from(at).ok());
+    let place =
+        |list: &[&str]| list.iter().position(|known| *known == kind).and_then(|at| i32::try_from(at).ok());
     match (place(&ORDER_FIRST), place(&ORDER_LAST)) {
         (Some(at), _) => at - 22,
         (None, Some(at)) => at + 1,
@@ -95,7 +96,8 @@ fn rank(kind: &str) -> i32 {
 
 impl fmt::Display for Gvk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or = |text: &str, none: &'static str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
+        let or =
+            |text: &str, none: &'static str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
         write!(
             f,
             "{}.{}.{}",

@@ -225,7 +225,10 @@ pub(crate) fn parse(bytes: &[u8], file: &str, warnings: &mut Vec<String>) -> Res
     }
     let kustomization = from_fields(&fields).map_err(place)?;
     if is_empty(&fields) {
-        return Err(Error { file: file.to_owned(), ..Error::new("the kustomization is empty; give it `resources`") });
+        return Err(Error {
+            file: file.to_owned(),
+            ..Error::new("the kustomization is empty; give it `resources`")
+        });
     }
     Ok(kustomization)
 }
@@ -259,7 +262,8 @@ fn from_fields(fields: &Fields<'_>) -> Result<Kustomization, Error> {
         return Err(Error { field: "apiVersion".to_owned(), ..error });
     }
     if let Some(metadata) = fields.get("metadata") {
-        let metadata = Fields::new(metadata, "metadata", &["name", "namespace", "labels", "annotations"], false)?;
+        let metadata =
+            Fields::new(metadata, "metadata", &["name", "namespace", "labels", "annotations"], false)?;
         metadata.text("name")?;
         metadata.text("namespace")?;
         metadata.text_map("labels")?;
@@ -285,7 +289,10 @@ fn from_fields(fields: &Fields<'_>) -> Result<Kustomization, Error> {
         replacements: each(fields, "replacements", replacement_field)?,
         replicas: each(fields, "replicas", replica)?,
         vars: each(fields, "vars", var)?,
-        sort_options: fields.get("sortOptions").map(|value| sort_options(value, "sortOptions", false)).transpose()?,
+        sort_options: fields
+            .get("sortOptions")
+            .map(|value| sort_options(value, "sortOptions", false))
+            .transpose()?,
         resources,
         components: fields.texts("components")?,
         crds: fields.texts("crds")?,
@@ -343,7 +350,12 @@ fn gvk(fields: &Fields<'_>) -> Result<Gvk, Error> {
 }
 
 fn id(fields: &Fields<'_>) -> Result<ResId, Error> {
-    Ok(ResId { gvk: gvk(fields)?, name: fields.text("name")?, namespace: fields.text("namespace")?, cluster: false })
+    Ok(ResId {
+        gvk: gvk(fields)?,
+        name: fields.text("name")?,
+        namespace: fields.text("namespace")?,
+        cluster: false,
+    })
 }
 
 const SELECTOR_FIELDS: [&str; 7] =
@@ -374,7 +386,10 @@ pub(crate) fn patch(value: &Value, path: &str, lenient: bool) -> Result<Patch, E
     Ok(Patch {
         path: fields.text("path")?,
         patch: fields.text("patch")?,
-        target: fields.get("target").map(|value| selector(value, &fields.path("target"), lenient)).transpose()?,
+        target: fields
+            .get("target")
+            .map(|value| selector(value, &fields.path("target"), lenient))
+            .transpose()?,
         allow_name_change: options.flag("allowNameChange")?,
         allow_kind_change: options.flag("allowKindChange")?,
     })
@@ -435,13 +450,20 @@ fn replacement_of(fields: &Fields<'_>, lenient: bool) -> Result<Replacement, Err
                 .collect::<Result<Vec<_>, _>>()?,
         ),
     };
-    Ok(Replacement { source: source.transpose()?, source_value: fields.optional_text("sourceValue")?, targets })
+    Ok(Replacement {
+        source: source.transpose()?,
+        source_value: fields.optional_text("sourceValue")?,
+        targets,
+    })
 }
 
 fn target(value: &Value, path: &str, lenient: bool) -> Result<Target, Error> {
     let fields = Fields::new(value, path, &["select", "reject", "fieldPaths", "options"], lenient)?;
     Ok(Target {
-        select: fields.get("select").map(|value| selector(value, &fields.path("select"), lenient)).transpose()?,
+        select: fields
+            .get("select")
+            .map(|value| selector(value, &fields.path("select"), lenient))
+            .transpose()?,
         reject: fields
             .list("reject")?
             .into_iter()
@@ -454,7 +476,8 @@ fn target(value: &Value, path: &str, lenient: bool) -> Result<Target, Error> {
 
 fn field_options(fields: &Fields<'_>, lenient: bool) -> Result<Option<FieldOptions>, Error> {
     let Some(value) = fields.get("options") else { return Ok(None) };
-    let fields = Fields::new(value, &fields.path("options"), &["delimiter", "index", "encoding", "create"], lenient)?;
+    let fields =
+        Fields::new(value, &fields.path("options"), &["delimiter", "index", "encoding", "create"], lenient)?;
     fields.text("encoding")?;
     Ok(Some(FieldOptions {
         delimiter: fields.text("delimiter")?,
@@ -467,8 +490,7 @@ fn var(value: &Value, path: &str, lenient: bool) -> Result<Var, Error> {
     let fields = Fields::new(value, path, &["name", "objref", "fieldref"], lenient)?;
     let none = Value::Null;
     let known = ["apiVersion", "group", "version", "kind", "name", "namespace"];
-    let object =
-        Fields::new(fields.get("objref").unwrap_or(&none), &fields.path("objref"), &known, lenient)?;
+    let object = Fields::new(fields.get("objref").unwrap_or(&none), &fields.path("objref"), &known, lenient)?;
     let mut target = id(&object)?;
     let api_version = object.text("apiVersion")?;
     if !api_version.is_empty() && api_version.matches('/').count() <= 1 {
@@ -478,8 +500,12 @@ fn var(value: &Value, path: &str, lenient: bool) -> Result<Var, Error> {
         }
         version.clone_into(&mut target.gvk.version);
     }
-    let field =
-        Fields::new(fields.get("fieldref").unwrap_or(&none), &fields.path("fieldref"), &["fieldPath"], lenient)?;
+    let field = Fields::new(
+        fields.get("fieldref").unwrap_or(&none),
+        &fields.path("fieldref"),
+        &["fieldPath"],
+        lenient,
+    )?;
     let mut field_path = field.text("fieldPath")?;
     if field_path.is_empty() {
         "metadata.name".clone_into(&mut field_path);
@@ -491,7 +517,8 @@ fn var(value: &Value, path: &str, lenient: bool) -> Result<Var, Error> {
 pub(crate) fn sort_options(value: &Value, path: &str, lenient: bool) -> Result<SortOptions, Error> {
     let fields = Fields::new(value, path, &["order", "legacySortOptions"], lenient)?;
     let legacy = fields.get("legacySortOptions").map(|value| {
-        let fields = Fields::new(value, &fields.path("legacySortOptions"), &["orderFirst", "orderLast"], lenient)?;
+        let fields =
+            Fields::new(value, &fields.path("legacySortOptions"), &["orderFirst", "orderLast"], lenient)?;
         Ok::<_, Error>((fields.texts("orderFirst")?, fields.texts("orderLast")?))
     });
     Ok(SortOptions { order: fields.text("order")?, legacy: legacy.transpose()? })

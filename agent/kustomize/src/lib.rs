@@ -7,6 +7,9 @@
 //! makes ConfigMaps and Secrets, `patch` and `transform` change objects, `refer` and `vars` set references, `write` makes
 //! JSON of them.
 
+// The steps of a build share one form, also where one of them needs less of it.
+#![allow(clippy::unnecessary_wraps, clippy::unused_self, clippy::struct_field_names, clippy::question_mark)]
+
 mod apply;
 mod config;
 mod configurations;
@@ -49,8 +52,7 @@ pub use overrides::{OverridePatch, OverrideReplica, OverrideTarget, Overrides};
 /// Names that a kustomization file may have; exactly one of them in a folder.
 pub const KUSTOMIZATION_FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-pub(crate) const NO_HELM: &str =
-    "Helm charts in a kustomization are not supported by this version; render the chart beforehand and commit the result";
+pub(crate) const NO_HELM: &str = "Helm charts in a kustomization are not supported by this version; render the chart beforehand and commit the result";
 
 /// The files of a tree. Paths are from its root, `/` between parts, without `.` and `..`; the root is the empty path.
 pub trait Files {
@@ -161,13 +163,19 @@ pub struct BuiltObject {
 ///
 /// # Errors
 /// Whatever the reference refuses, plugins that would execute something, Helm charts, and limits.
-pub fn build(files: &dyn Files, path: &str, options: &Options, answers: &[Answer<'_>]) -> Result<Outcome, Error> {
+pub fn build(
+    files: &dyn Files,
+    path: &str,
+    options: &Options,
+    answers: &[Answer<'_>],
+) -> Result<Outcome, Error> {
     target::build(files, path, options, answers)
 }
 
 /// The text of a build, as the reference prints it.
 pub fn to_yaml(built: &Built) -> String {
-    let texts: Vec<String> = built.objects.iter().map(|object| pintle_yaml::to_string(&object.value)).collect();
+    let texts: Vec<String> =
+        built.objects.iter().map(|object| pintle_yaml::to_string(&object.value)).collect();
     texts.join("---\n")
 }
 

@@ -37,8 +37,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn root(path: &str) -> Result<Self, Error> {
-        let path = clean("", path)
-            .ok_or_else(|| Error::new(format!("the path {path:?} leads out of the repository; remove the `..`")))?;
+        let path = clean("", path).ok_or_else(|| {
+            Error::new(format!("the path {path:?} leads out of the repository; remove the `..`"))
+        })?;
         Ok(Self { answer: None, path, visited: Vec::new() })
     }
 
@@ -90,18 +91,26 @@ impl<'a> Sources<'a> {
     /// Reads a file by its path from a folder.
     pub(crate) fn load(&self, place: &Place, path: &str) -> Result<Arc<[u8]>, Error> {
         if remote::is_http(path) {
-            let remote =
-                Remote { url: path.to_owned(), reference: String::new(), subpath: String::new(), kind: RemoteKind::File };
+            let remote = Remote {
+                url: path.to_owned(),
+                reference: String::new(),
+                subpath: String::new(),
+                kind: RemoteKind::File,
+            };
             return match self.answer(&remote) {
                 Some(at) => match &self.answers[at].given {
                     Given::File(bytes) => self.count(bytes.clone()),
-                    Given::Tree(_) => Err(Error::new(format!("{path}: a file is wanted, a repository was given"))),
+                    Given::Tree(_) => {
+                        Err(Error::new(format!("{path}: a file is wanted, a repository was given")))
+                    }
                 },
                 None => Err(self.need(remote)),
             };
         }
         if path.starts_with('/') {
-            return Err(Error::new(format!("{path:?} is an absolute path; write it from the folder of this file")));
+            return Err(Error::new(format!(
+                "{path:?} is an absolute path; write it from the folder of this file"
+            )));
         }
         let Some(whole) = clean(&place.path, path) else {
             return Err(Error::new(format!("{path:?} leads out of the repository; remove a `..`")));
@@ -156,20 +165,25 @@ impl<'a> Sources<'a> {
         let mut visited = place.visited.clone();
         visited.push((place.answer, place.path.clone()));
         if visited.len() > MAX_DEPTH {
-            return Err(Error::new(format!("kustomizations below kustomizations, more than {MAX_DEPTH} deep")));
+            return Err(Error::new(format!(
+                "kustomizations below kustomizations, more than {MAX_DEPTH} deep"
+            )));
         }
         if let Some(remote) = remote::repository(path) {
             let Some(at) = self.answer(&remote) else { return Err(self.need(remote)) };
             let Given::Tree(tree) = &self.answers[at].given else {
                 return Err(Error::new(format!("{path}: a repository is wanted, a file was given")));
             };
-            let folder = clean("", &remote.subpath).filter(|folder| tree.is_dir(folder)).ok_or_else(|| {
-                Error::new(format!("{path}: the repository has no folder {:?}", remote.subpath))
-            })?;
+            let folder =
+                clean("", &remote.subpath).filter(|folder| tree.is_dir(folder)).ok_or_else(|| {
+                    Error::new(format!("{path}: the repository has no folder {:?}", remote.subpath))
+                })?;
             return circle_free(Place { answer: Some(at), path: folder, visited });
         }
         if path.starts_with('/') {
-            return Err(Error::new(format!("{path:?} is an absolute path; write it from the folder of this file")));
+            return Err(Error::new(format!(
+                "{path:?} is an absolute path; write it from the folder of this file"
+            )));
         }
         if let Some(part) = path.split('/').find(|part| part.contains("..") && *part != "..") {
             return Err(Error::new(format!(

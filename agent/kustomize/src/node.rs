@@ -170,9 +170,7 @@ impl Node {
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
         match self {
-            Self::Map(entries) => {
-                entries.iter_mut().find(|(key, _)| &**key == name).map(|(_, value)| value)
-            }
+            Self::Map(entries) => entries.iter_mut().find(|(key, _)| &**key == name).map(|(_, value)| value),
             _ => None,
         }
     }

@@ -87,7 +87,11 @@ pub struct OverrideTarget {
 
 impl Overrides {
     /// Changes the kustomization. `exists` tells whether there is a folder for a component.
-    pub(crate) fn apply(&self, kustomization: &mut Kustomization, exists: impl Fn(&str) -> bool) -> Result<(), Error> {
+    pub(crate) fn apply(
+        &self,
+        kustomization: &mut Kustomization,
+        exists: impl Fn(&str) -> bool,
+    ) -> Result<(), Error> {
         let set = |field: &mut String, value: &str| {
             if !value.is_empty() {
                 value.clone_into(field);
@@ -134,7 +138,11 @@ impl Overrides {
             Some(label) => add(&mut label.pairs, &self.common_labels, self.force_common_labels, "labels"),
             None => {
                 let pairs = self.common_labels.clone();
-                kustomization.labels.push(Label { pairs, templates: self.label_include_templates, ..Label::default() });
+                kustomization.labels.push(Label {
+                    pairs,
+                    templates: self.label_include_templates,
+                    ..Label::default()
+                });
                 Ok(())
             }
         }
@@ -202,7 +210,9 @@ fn parse_image(text: &str) -> Result<Image, Error> {
     }
     let (name, new_tag, digest) = split(text);
     if name.is_empty() || (new_tag.is_empty() && digest.is_empty()) {
-        return Err(Error::new(format!("the image {text:?} has no tag and no digest; write `name:tag` or `name=new-name`")));
+        return Err(Error::new(format!(
+            "the image {text:?} has no tag and no digest; write `name:tag` or `name=new-name`"
+        )));
     }
     Ok(Image { name, new_tag, digest, ..Image::default() })
 }

@@ -66,7 +66,8 @@ impl PatchPlan {
             (Err(_), Ok(json)) if json.is_empty() => Content::Nothing,
             (Err(_), Ok(json)) => Content::Json(json),
             (Err(merge), Err(json)) => {
-                let as_list = text.trim_ascii_start().starts_with(b"-") || text.trim_ascii_start().starts_with(b"[");
+                let as_list =
+                    text.trim_ascii_start().starts_with(b"-") || text.trim_ascii_start().starts_with(b"[");
                 let message = if as_list { json } else { merge.message };
                 let line = merge.line.filter(|_| !patch.path.is_empty());
                 return Err(Error { line, ..Error::new(format!("this patch cannot be read: {message}")) }
@@ -80,7 +81,13 @@ impl PatchPlan {
             }
         }
         let path = if patch.path.is_empty() { String::new() } else { from };
-        Ok(Self { patches, target: patch.target.clone(), file: file.to_owned(), field: field.to_owned(), path })
+        Ok(Self {
+            patches,
+            target: patch.target.clone(),
+            file: file.to_owned(),
+            field: field.to_owned(),
+            path,
+        })
     }
 
     /// The name of this patch in the history of an object.
@@ -98,7 +105,10 @@ impl PatchPlan {
             (Content::Nothing, _) => Ok(()),
             (Content::Merge(patches), Some(target)) => {
                 let [patch] = &patches[..] else {
-                    return Err("several patches in one entry cannot have a `target`; make each its own entry".to_owned());
+                    return Err(
+                        "several patches in one entry cannot have a `target`; make each its own entry"
+                            .to_owned(),
+                    );
                 };
                 let selected = map.select(target)?;
                 strategic::apply_to(map, &selected, patch, &self.label())

@@ -55,7 +55,9 @@ fn is_list_part(part: &str) -> bool {
 
 fn index_of(part: &str) -> Option<i64> {
     let digits = part.strip_prefix(['+', '-']).unwrap_or(part);
-    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok()).flatten()
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| part.parse().ok())
+        .flatten()
 }
 
 /// What has to stand before the next part of a path.
@@ -71,9 +73,9 @@ fn kind_before(next: Option<&str>, last: Kind) -> Kind {
 fn name_and_value(part: &str) -> Step<(String, String)> {
     let inner = part.strip_suffix(']').unwrap_or(part);
     let inner = inner.strip_prefix('[').unwrap_or(inner);
-    let (name, value) = inner
-        .split_once('=')
-        .ok_or_else(|| format!("{part:?} selects no element of a list; write `[field=value]`, or `*` for all"))?;
+    let (name, value) = inner.split_once('=').ok_or_else(|| {
+        format!("{part:?} selects no element of a list; write `[field=value]`, or `*` for all")
+    })?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -140,7 +142,11 @@ fn place(node: &Node, part: &str) -> Step<Option<At>> {
         let (name, value) = name_and_value(part)?;
         want(node, Kind::Seq)?;
         let found = node.items().iter().position(|item| {
-            if name.is_empty() { item.value() == value } else { item.get(&name).is_some_and(|field| field.value() == value) }
+            if name.is_empty() {
+                item.value() == value
+            } else {
+                item.get(&name).is_some_and(|field| field.value() == value)
+            }
         });
         return Ok(found.map(At::Index));
     }
@@ -229,7 +235,10 @@ fn search(
             items.push(Node::of_kind(kind_before(next, kind)));
         }
         if index >= node.items().len() {
-            return Err(format!("position {index} is asked for, but the list has only {}", node.items().len()));
+            return Err(format!(
+                "position {index} is asked for, but the list has only {}",
+                node.items().len()
+            ));
         }
         return below(node, At::Index(index), rest, create, way, found);
     }
@@ -306,8 +315,8 @@ fn search_list(
     found: &mut Vec<Match>,
 ) -> Step<()> {
     let (name, value) = name_and_value(part)?;
-    let pattern =
-        Regex::new(&value).map_err(|error| format!("{value:?} in {part:?} is no regular expression: {error}"))?;
+    let pattern = Regex::new(&value)
+        .map_err(|error| format!("{value:?} in {part:?} is no regular expression: {error}"))?;
     want(node, Kind::Seq)?;
     let before = found.len();
     for round in 0..2 {

@@ -36,7 +36,11 @@ struct Plugin<'a> {
 
 fn fail(resource: &Resource, message: String) -> Error {
     let history = &resource.history;
-    Error { file: history.file.clone(), line: (history.line != 0).then_some(history.line), ..Error::from(message) }
+    Error {
+        file: history.file.clone(),
+        line: (history.line != 0).then_some(history.line),
+        ..Error::from(message)
+    }
 }
 
 fn open<'a>(sources: &'a Sources<'a>, place: &'a Place, resource: &'a Resource) -> Result<Plugin<'a>, Error> {
@@ -95,7 +99,11 @@ pub(crate) fn transformer<'a>(
 }
 
 fn located(resource: &Resource, error: Error) -> Error {
-    if error.file.is_empty() { Error { field: error.field.clone(), ..fail(resource, error.message) } } else { error }
+    if error.file.is_empty() {
+        Error { field: error.field.clone(), ..fail(resource, error.message) }
+    } else {
+        error
+    }
 }
 
 impl Plugin<'_> {
@@ -145,7 +153,8 @@ impl Plugin<'_> {
         };
         let service = part("kubernetesService", &["name", "namespace"])?;
         let account = part("serviceAccount", &["name", "projectId"])?;
-        let mail = format!("{}@{}.iam.gserviceaccount.com", account.text("name")?, account.text("projectId")?);
+        let mail =
+            format!("{}@{}.iam.gserviceaccount.com", account.text("name")?, account.text("projectId")?);
         let mut node = Node::map();
         node.set("apiVersion", Node::string("v1")).map_err(String::from)?;
         node.set("kind", Node::string("ServiceAccount")).map_err(String::from)?;
@@ -167,12 +176,14 @@ impl Plugin<'_> {
             "HashTransformer" => Transformer::Hash,
             "ImageTagTransformer" => {
                 let fields = self.fields(&["imageTag", "fieldSpecs"])?;
-                let image = kustfile::image(fields.get("imageTag").unwrap_or(&Value::Null), "imageTag", true)?;
+                let image =
+                    kustfile::image(fields.get("imageTag").unwrap_or(&Value::Null), "imageTag", true)?;
                 Transformer::Image { image, specs: self.specs(&fields)? }
             }
             "ReplicaCountTransformer" => {
                 let fields = self.fields(&["replica", "fieldSpecs"])?;
-                let replica = kustfile::replica(fields.get("replica").unwrap_or(&Value::Null), "replica", true)?;
+                let replica =
+                    kustfile::replica(fields.get("replica").unwrap_or(&Value::Null), "replica", true)?;
                 Transformer::Replica { replica, specs: self.specs(&fields)? }
             }
             "PatchTransformer" => {
@@ -187,7 +198,13 @@ impl Plugin<'_> {
                     return Err(Error::new("one of `paths` and `patches` is needed"));
                 }
                 let file = &self.resource.history.file;
-                Transformer::StrategicMerge(StrategicPlan::new(self.sources, self.place, &paths, &text, file)?)
+                Transformer::StrategicMerge(StrategicPlan::new(
+                    self.sources,
+                    self.place,
+                    &paths,
+                    &text,
+                    file,
+                )?)
             }
             "ReplacementTransformer" => {
                 let fields = self.fields(&["replacements"])?;
@@ -199,7 +216,10 @@ impl Plugin<'_> {
                 Transformer::Replacements(replacements(self.sources, self.place, &list)?)
             }
             "ValueAddTransformer" => self.value_add()?,
-            "ConfigMapGenerator" | "SecretGenerator" | "IAMPolicyGenerator" | "HelmChartInflationGenerator" => {
+            "ConfigMapGenerator"
+            | "SecretGenerator"
+            | "IAMPolicyGenerator"
+            | "HelmChartInflationGenerator" => {
                 return Err(Error::new(format!("{} is a generator; list it in `generators`", self.label())));
             }
             other => return Err(Error::new(format!("{other:?} is no built-in transformer"))),
@@ -262,8 +282,10 @@ impl Plugin<'_> {
 
     fn json_patch(&self) -> Result<Transformer, Error> {
         let fields = self.fields(&["target", "path", "jsonOp"])?;
-        let target = fields.get("target").map(|value| kustfile::selector(value, "target", true)).transpose()?;
-        let patch = Patch { path: fields.text("path")?, patch: fields.text("jsonOp")?, target, ..Patch::default() };
+        let target =
+            fields.get("target").map(|value| kustfile::selector(value, "target", true)).transpose()?;
+        let patch =
+            Patch { path: fields.text("path")?, patch: fields.text("jsonOp")?, target, ..Patch::default() };
         json_patch(self.sources, self.place, &patch, &self.resource.history.file, &self.label())
     }
 
@@ -299,8 +321,9 @@ fn value_targets(fields: &Fields<'_>) -> Result<Vec<ValueTarget>, Error> {
                 .map(|value| kustfile::selector(value, &fields.path("selector"), true))
                 .transpose()?,
             field_path: fields.text("fieldPath")?,
-            position: usize::try_from(position)
-                .map_err(|_| Error::new(format!("{}: a position cannot be negative", fields.path("filePathPosition"))))?,
+            position: usize::try_from(position).map_err(|_| {
+                Error::new(format!("{}: a position cannot be negative", fields.path("filePathPosition")))
+            })?,
         };
         if target.field_path.is_empty() {
             return Err(Error::new(format!("{}: `fieldPath` is missing", path)));
@@ -354,7 +377,9 @@ pub(crate) fn replacements(
             continue;
         }
         if entry.inline.source.is_some() || entry.inline.targets.is_some() {
-            return Err(Error::new("a replacement with a `path` has its source and targets in that file; remove them here"));
+            return Err(Error::new(
+                "a replacement with a `path` has its source and targets in that file; remove them here",
+            ));
         }
         let bytes = sources.load(place, &entry.path)?;
         let file = place.file(&entry.path);

@@ -68,7 +68,8 @@ fn read_config(bytes: &[u8], strict: bool) -> Result<Config, Error> {
     let Some(document) = pintle_yaml::document(bytes, &LIMITS).map_err(|error| yaml_error(&error))? else {
         return Ok((Value::Null, None));
     };
-    let value = pintle_yaml::to_json(&document, &mut Vec::new(), strict).map_err(|error| yaml_error(&error))?;
+    let value =
+        pintle_yaml::to_json(&document, &mut Vec::new(), strict).map_err(|error| yaml_error(&error))?;
     Ok((value, Some(document)))
 }
 
@@ -79,7 +80,9 @@ pub(crate) fn line_of(root: Option<&pintle_yaml::Node>, path: &str) -> Option<u3
     for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
         let next = match &node.kind {
             NodeKind::Mapping(entries) => {
-                let found = entries.iter().find(|(key, _)| key.text().is_some_and(|text| text.eq_ignore_ascii_case(part)));
+                let found = entries
+                    .iter()
+                    .find(|(key, _)| key.text().is_some_and(|text| text.eq_ignore_ascii_case(part)));
                 found.map(|(key, value)| (key.span.line, value))
             }
             NodeKind::Sequence(items) => {

@@ -44,9 +44,16 @@ pub(crate) fn fix(map: &mut ResMap, references: &[BackReferences]) -> Step<()> {
         let reachable = Reachable::new(&known[at].id, &map.list[at])?;
         for target in references {
             for spec in target.referrers.iter().filter(|spec| known[at].original.gvk.is_selected(&spec.gvk)) {
-                let role = if spec.path.ends_with("roleRef/name") { role_of(&map.list[at].node) } else { None };
-                let finder =
-                    Finder { known: &known, by_name: &by_name, own: at, target: &target.gvk, role, reachable: &reachable };
+                let role =
+                    if spec.path.ends_with("roleRef/name") { role_of(&map.list[at].node) } else { None };
+                let finder = Finder {
+                    known: &known,
+                    by_name: &by_name,
+                    own: at,
+                    target: &target.gvk,
+                    role,
+                    reachable: &reachable,
+                };
                 let spec = FieldSpec { gvk: known[at].id.gvk.clone(), ..spec.clone() };
                 apply(&mut map.list[at].node, &spec, None, &mut |node| finder.set(node))
                     .map_err(|error| format!("references in {}: {error}", known[at].id))?;
@@ -72,7 +79,9 @@ impl Reachable {
                 if !matches!(subject, Node::Map(_)) {
                     return Err(format!("{id}: a subject is no mapping"));
                 }
-                let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else { continue };
+                let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
+                    continue;
+                };
                 if kind.value() == "ServiceAccount" {
                     if !namespace.is_string() {
                         return Err(format!("{id}: the namespace of a subject is empty or no text"));
@@ -135,7 +144,8 @@ impl Finder<'_> {
 
     fn set_mapping(&self, node: &mut Node) -> Step<()> {
         let Some(name) = node.get("name") else {
-            return Err("the mapping has no `name`, but the configuration says that it refers to an object".to_owned());
+            return Err("the mapping has no `name`, but the configuration says that it refers to an object"
+                .to_owned());
         };
         let namespace = node.get("namespace").map(Node::value);
         let in_namespace = |object: &Known, original: bool| {
@@ -145,7 +155,10 @@ impl Finder<'_> {
         };
         // Those that were in this namespace, or, where there was nobody, those that are now.
         let original = namespace.is_some()
-            && self.known.iter().any(|object| self.reachable.reaches(&object.id) && in_namespace(object, true));
+            && self
+                .known
+                .iter()
+                .any(|object| self.reachable.reaches(&object.id) && in_namespace(object, true));
         let found = self.find(
             name.value(),
             |object| namespace.is_none() || in_namespace(object, original),
@@ -179,7 +192,9 @@ impl Finder<'_> {
             .filter(|object| self.reachable.reaches(&object.id) && fits(object))
             .filter(|object| object.previous.iter().any(|id| id.gvk.is_selected(self.target)))
             .filter(|object| {
-                self.role.as_ref().is_none_or(|role| object.previous.iter().any(|id| id.gvk.is_selected(role)))
+                self.role
+                    .as_ref()
+                    .is_none_or(|role| object.previous.iter().any(|id| id.gvk.is_selected(role)))
             })
             .filter(|object| {
                 own.id.cluster
@@ -197,7 +212,9 @@ impl Finder<'_> {
         }
         match &found[..] {
             [] => Ok(None),
-            [first, others @ ..] if others.iter().all(|other| same(&first.id, &other.id)) => Ok(Some(&first.id)),
+            [first, others @ ..] if others.iter().all(|other| same(&first.id, &other.id)) => {
+                Ok(Some(&first.id))
+            }
             many => {
                 let ids: Vec<String> = many.iter().map(|object| object.id.to_string()).collect();
                 Err(format!("the name {name:?} could mean {}; give them different names", ids.join(" or ")))

@@ -34,12 +34,20 @@ pub(crate) fn repository(path: &str) -> Option<Remote> {
     if crate::load::clean("", &folder).is_none() {
         return None;
     }
-    Some(Remote { url: format!("{host}{repo}"), reference: reference(query), subpath: folder, kind: RemoteKind::Repository })
+    Some(Remote {
+        url: format!("{host}{repo}"),
+        reference: reference(query),
+        subpath: folder,
+        kind: RemoteKind::Repository,
+    })
 }
 
 fn reference(query: &str) -> String {
     let of = |name: &str| {
-        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+            .filter(|value| !value.is_empty())
     };
     of("ref").or_else(|| of("version")).map(decode).unwrap_or_default()
 }
@@ -50,7 +58,10 @@ fn decode(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         rest = tail;
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let hex = tail
+            .get(..2)
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
         match (first, hex) {
             (b'%', Some(byte)) => {
                 bytes.push(byte);
@@ -149,7 +160,9 @@ mod tests {
             let found = found.map(|remote| (remote.url, remote.reference, remote.subpath));
             assert_eq!(found, Some((url.to_owned(), reference.to_owned(), subpath.to_owned())), "{text}");
         }
-        for local in ["../base", "base", "/abs", "a.b/c", "https://example.com/x", "https://github.com/o/r//../x"] {
+        for local in
+            ["../base", "base", "/abs", "a.b/c", "https://example.com/x", "https://github.com/o/r//../x"]
+        {
             assert_eq!(repository(local), None, "{local}");
         }
         assert!(is_file("https://example.com/org/repo/x.yaml"));

@@ -29,7 +29,8 @@ impl ResMap {
     /// # Errors
     /// One is there already.
     pub(crate) fn append(&mut self, more: Vec<Resource>) -> Step<()> {
-        let mut known: HashSet<_> = self.list.iter().map(|resource| resource.id(&self.schemas).key()).collect();
+        let mut known: HashSet<_> =
+            self.list.iter().map(|resource| resource.id(&self.schemas).key()).collect();
         for resource in more {
             let id = resource.id(&self.schemas);
             if !known.insert(id.key()) {
@@ -80,7 +81,9 @@ impl ResMap {
                 }
             }
             Behavior::Create | Behavior::Unspecified => {
-                return Err(format!("{id} exists already; use `behavior: merge` or `replace`, or another name"));
+                return Err(format!(
+                    "{id} exists already; use `behavior: merge` or `replace`, or another name"
+                ));
             }
         }
         let id = new.id(&self.schemas);
@@ -116,7 +119,8 @@ impl ResMap {
                     .take(3)
                     .map(|resource| resource.id(&self.schemas).to_string())
                     .collect();
-                let hint = if named.is_empty() { String::new() } else { format!("; there is {}", named.join(", ")) };
+                let hint =
+                    if named.is_empty() { String::new() } else { format!("; there is {}", named.join(", ")) };
                 Err(format!(
                     "no object matches {id}: apiVersion, kind, name and namespace of a patch must be those of its target{hint}"
                 ))
@@ -157,7 +161,10 @@ fn origin(resource: &Resource) -> String {
 /// The objects of a file: documents that hold something, lists opened.
 pub(crate) fn from_bytes(bytes: &[u8], file: &str) -> Result<Vec<Resource>, Error> {
     let mut waiting: std::collections::VecDeque<(Node, u32)> = checked(
-        read::documents(bytes).map_err(|error| error.in_file(file))?.into_iter().map(|read| (read.node, read.line)),
+        read::documents(bytes)
+            .map_err(|error| error.in_file(file))?
+            .into_iter()
+            .map(|read| (read.node, read.line)),
         file,
     )?
     .into();
@@ -191,7 +198,11 @@ fn checked(nodes: impl Iterator<Item = (Node, u32)>, file: &str) -> Result<Vec<(
         if node.is_nil_or_empty() {
             continue;
         }
-        check_metadata(&node).map_err(|message| Error { file: file.to_owned(), line: Some(line), ..Error::from(message) })?;
+        check_metadata(&node).map_err(|message| Error {
+            file: file.to_owned(),
+            line: Some(line),
+            ..Error::from(message)
+        })?;
         all.push((node, line));
     }
     Ok(all)

@@ -259,7 +259,8 @@ impl Resource {
         if hash {
             annotations.insert(NEEDS_HASH.to_owned(), ENABLED.to_owned());
         }
-        let behavior = if matches!(behavior, "create" | "replace" | "merge") { behavior } else { "unspecified" };
+        let behavior =
+            if matches!(behavior, "create" | "replace" | "merge") { behavior } else { "unspecified" };
         annotations.insert(BEHAVIOR.to_owned(), behavior.to_owned());
         self.set_annotations(&annotations)
     }
@@ -352,7 +353,10 @@ fn meta(node: &Node) -> Option<&Node> {
 }
 
 fn meta_text<'n>(node: &'n Node, field: &str) -> &'n str {
-    meta(node).and_then(|meta| meta.get(field)).filter(|value| !value.is_nil_or_empty()).map_or("", Node::value)
+    meta(node)
+        .and_then(|meta| meta.get(field))
+        .filter(|value| !value.is_nil_or_empty())
+        .map_or("", Node::value)
 }
 
 fn meta_map(node: &Node, field: &str) -> BTreeMap<String, String> {

@@ -182,8 +182,10 @@ fn read_table(table: &str) -> Definitions {
                 }
             }
             Some(field) => {
-                let (head, target) = field.split_once('=').map_or((field, None), |(head, target)| (head, Some(target)));
-                let reference = target.map(|name| Type { reference: Some(name.to_owned()), ..Type::default() });
+                let (head, target) =
+                    field.split_once('=').map_or((field, None), |(head, target)| (head, Some(target)));
+                let reference =
+                    target.map(|name| Type { reference: Some(name.to_owned()), ..Type::default() });
                 let (name, field) = match head.split_once('[') {
                     None => (head, reference.unwrap_or_default()),
                     Some((name, keys)) => {
@@ -250,7 +252,9 @@ fn from_json(value: &Value, depth: usize) -> Type {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut keys: Vec<String> =
         value["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().map(text).collect();
-    if keys.is_empty() && let Some(key) = value["x-kubernetes-patch-merge-key"].as_str() {
+    if keys.is_empty()
+        && let Some(key) = value["x-kubernetes-patch-merge-key"].as_str()
+    {
         keys.push(key.to_owned());
     }
     Type {
@@ -264,7 +268,9 @@ fn from_json(value: &Value, depth: usize) -> Type {
             .flatten()
             .map(|(name, field)| (name.clone(), below(field)))
             .collect(),
-        values: value["additionalProperties"].is_object().then(|| Box::new(below(&value["additionalProperties"]))),
+        values: value["additionalProperties"]
+            .is_object()
+            .then(|| Box::new(below(&value["additionalProperties"]))),
         items: value["items"].is_object().then(|| Box::new(below(&value["items"]))),
     }
 }

@@ -123,8 +123,12 @@ impl Labels {
                 Operator::NotIn => value.is_none_or(|value| !requirement.values.contains(value)),
                 Operator::Exists => value.is_some(),
                 Operator::Missing => value.is_none(),
-                Operator::Greater => value.and_then(|value| number(value)).zip(wanted).is_some_and(|(a, b)| a > b),
-                Operator::Less => value.and_then(|value| number(value)).zip(wanted).is_some_and(|(a, b)| a < b),
+                Operator::Greater => {
+                    value.and_then(|value| number(value)).zip(wanted).is_some_and(|(a, b)| a > b)
+                }
+                Operator::Less => {
+                    value.and_then(|value| number(value)).zip(wanted).is_some_and(|(a, b)| a < b)
+                }
             }
         })
     }
@@ -231,7 +235,9 @@ fn key(token: Option<&str>) -> Step<String> {
             && prefix.len() <= 253
             && prefix.split('.').all(|part| {
                 !part.is_empty()
-                    && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+                    && part
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
                     && !part.starts_with('-')
                     && !part.ends_with('-')
             })

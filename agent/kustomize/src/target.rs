@@ -81,7 +81,10 @@ impl Build<'_> {
         let exists = |component: &str| {
             remote::repository(component).is_some() || self.sources.leads_to_dir(&target.place, component)
         };
-        options.overrides.apply(&mut target.kustomization, exists).map_err(|error| error.in_file(&target.file))?;
+        options
+            .overrides
+            .apply(&mut target.kustomization, exists)
+            .map_err(|error| error.in_file(&target.file))?;
         if !target.kustomization.build_metadata.is_empty() {
             target.origin = Some(Origin::default());
         }
@@ -108,7 +111,9 @@ impl Build<'_> {
         hash::add(map)?;
         refer::fix(map, &all.config.name_reference)?;
         for unused in all.vars.resolve(map, &all.config.var_reference)? {
-            self.warnings.borrow_mut().push(format!("the var {unused:?} stands in no field that vars are replaced in"));
+            self.warnings
+                .borrow_mut()
+                .push(format!("the var {unused:?} stands in no field that vars are replaced in"));
         }
         for resource in &map.list {
             resmap::check_metadata(&resource.node)?;
@@ -189,7 +194,9 @@ impl Build<'_> {
         let openapi = &target.kustomization.openapi;
         let schema = openapi.get("path").map(|path| self.sources.load(&target.place, path)).transpose();
         schema
-            .and_then(|schema| self.schemas.set(openapi.get("version").map(String::as_str), schema.as_deref()))
+            .and_then(|schema| {
+                self.schemas.set(openapi.get("version").map(String::as_str), schema.as_deref())
+            })
             .map_err(|error| error.at(&target.file, "openapi", None))
     }
 
@@ -217,10 +224,7 @@ impl Build<'_> {
         }
         self.run_transformers(target, &mut all)?;
         self.run_validators(target, &mut all)?;
-        all.vars
-            .merge(&mut all.map, &target.kustomization.vars)
-            .map_err(Error::from)
-            .map_err(at("vars"))?;
+        all.vars.merge(&mut all.map, &target.kustomization.vars).map_err(Error::from).map_err(at("vars"))?;
         Ok(all)
     }
 
@@ -253,12 +257,15 @@ impl Build<'_> {
             let is_base = if remote::is_http(path) {
                 !remote::is_file(path)
             } else {
-                path.is_empty() || remote::repository(path).is_some() || self.sources.leads_to_dir(&target.place, path)
+                path.is_empty()
+                    || remote::repository(path).is_some()
+                    || self.sources.leads_to_dir(&target.place, path)
             };
             if is_base {
                 match self.sources.enter(&target.place, path) {
                     Ok(place) => {
-                        let base = self.accumulate_folder(target, self.empty(), place, path, false, &field)?;
+                        let base =
+                            self.accumulate_folder(target, self.empty(), place, path, false, &field)?;
                         merge_accumulator(all, base).map_err(|error| error.at(&target.file, &field, None))?;
                     }
                     Err(_) if self.sources.is_waiting() => {}
@@ -287,7 +294,9 @@ impl Build<'_> {
             }
             all.map.append(resources).map_err(|message| at(Error::from(message)))?;
             if all.map.list.len() > MAX_OBJECTS {
-                return Err(at(Error::new(format!("more than {MAX_OBJECTS} objects in one build; split it"))));
+                return Err(at(Error::new(format!(
+                    "more than {MAX_OBJECTS} objects in one build; split it"
+                ))));
             }
         }
         Ok(())
@@ -338,9 +347,15 @@ impl Build<'_> {
             for (number, args) in list.iter().enumerate() {
                 let mut args = args.clone();
                 args.options = with_global(args.options, global);
-                let generator =
-                    Generator { kind, args, file: target.file.clone(), field: format!("{field}[{number}]"), line: None };
-                let name = if kind == Generated::ConfigMap { "ConfigMapGenerator" } else { "SecretGenerator" };
+                let generator = Generator {
+                    kind,
+                    args,
+                    file: target.file.clone(),
+                    field: format!("{field}[{number}]"),
+                    line: None,
+                };
+                let name =
+                    if kind == Generated::ConfigMap { "ConfigMapGenerator" } else { "SecretGenerator" };
                 let origin = target.origin.as_ref().map(|origin| origin.of_builtin(target.file_name, name));
                 generators.push((PluginGenerator::Builtin(generator), origin));
             }
@@ -367,7 +382,12 @@ impl Build<'_> {
     }
 
     /// The objects that configure plugins: inline, in files, or built from folders.
-    fn plugin_objects(&self, target: &mut Target, entries: &[String], list: &str) -> Result<Vec<Resource>, Error> {
+    fn plugin_objects(
+        &self,
+        target: &mut Target,
+        entries: &[String],
+        list: &str,
+    ) -> Result<Vec<Resource>, Error> {
         let mut all = self.empty();
         let mut paths = Vec::new();
         for entry in entries {
@@ -411,11 +431,16 @@ impl Build<'_> {
     }
 
     /// The transformers of the kustomization's own fields, in the order of the reference.
-    fn transformers(&self, target: &Target, config: &Config) -> Result<Vec<(Transformer, &'static str)>, Error> {
+    fn transformers(
+        &self,
+        target: &Target,
+        config: &Config,
+    ) -> Result<Vec<(Transformer, &'static str)>, Error> {
         let (kustomization, place, file) = (&target.kustomization, &target.place, &target.file);
         let mut all = Vec::new();
         if !kustomization.patches_strategic_merge.is_empty() {
-            let plan = StrategicPlan::new(&self.sources, place, &kustomization.patches_strategic_merge, "", file)?;
+            let plan =
+                StrategicPlan::new(&self.sources, place, &kustomization.patches_strategic_merge, "", file)?;
             all.push((Transformer::StrategicMerge(plan), "PatchStrategicMergeTransformer"));
         }
         for (number, patch) in kustomization.patches.iter().enumerate() {
@@ -485,9 +510,11 @@ impl Build<'_> {
                     resource.set_labels(&labels)?;
                 }
             }
-            let nodes = |map: &ResMap| map.list.iter().map(|resource| resource.node.clone()).collect::<Vec<_>>();
+            let nodes =
+                |map: &ResMap| map.list.iter().map(|resource| resource.node.clone()).collect::<Vec<_>>();
             if nodes(&before) != nodes(&after) {
-                let message = format!("the validator {label} changes objects; a validator may only refuse them");
+                let message =
+                    format!("the validator {label} changes objects; a validator may only refuse them");
                 return Err(Error::new(message).at(&target.file, "validators", None));
             }
         }

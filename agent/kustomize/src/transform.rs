@@ -22,12 +22,24 @@ pub(crate) enum Transformer {
     StrategicMerge(StrategicPlan),
     Patch(PatchPlan),
     Namespace(namespace::Namespace),
-    Prefix { text: String, specs: Vec<FieldSpec> },
-    Suffix { text: String, specs: Vec<FieldSpec> },
+    Prefix {
+        text: String,
+        specs: Vec<FieldSpec>,
+    },
+    Suffix {
+        text: String,
+        specs: Vec<FieldSpec>,
+    },
     /// Labels or annotations.
     Entries(entries::EntriesPlan),
-    Replica { replica: Replica, specs: Vec<FieldSpec> },
-    Image { image: Image, specs: Vec<FieldSpec> },
+    Replica {
+        replica: Replica,
+        specs: Vec<FieldSpec>,
+    },
+    Image {
+        image: Image,
+        specs: Vec<FieldSpec>,
+    },
     Replacements(Vec<Replacement>),
     ValueAdd(value_add::ValueAdd),
     Hash,

@@ -27,7 +27,11 @@ impl Vars {
         for var in vars {
             let wanted = &var.object;
             let found = map.by_any_id(|id| {
-                if wanted.namespace.is_empty() { id.name == wanted.name && id.gvk == wanted.gvk } else { wanted.same(id) }
+                if wanted.namespace.is_empty() {
+                    id.name == wanted.name && id.gvk == wanted.gvk
+                } else {
+                    wanted.same(id)
+                }
             });
             match found[..] {
                 [] => {}

@@ -32,7 +32,11 @@ pub(crate) fn to_json(node: &Node) -> Step<Value> {
 /// A tree from JSON whose numbers keep their text.
 pub(crate) fn from_json(value: &Value) -> Node {
     convert(value, &|number| {
-        if number.is_f64() { float(number.as_f64().unwrap_or_default()) } else { (number.to_string(), Tag::Int) }
+        if number.is_f64() {
+            float(number.as_f64().unwrap_or_default())
+        } else {
+            (number.to_string(), Tag::Int)
+        }
     })
 }
 
@@ -60,9 +64,9 @@ fn convert(value: &Value, number: &dyn Fn(&Number) -> (String, Tag)) -> Node {
             Node::Scalar(Scalar { text: text.as_str().into(), tag: Tag::Str, style })
         }
         Value::Array(items) => Node::Seq(items.iter().map(|item| convert(item, number)).collect()),
-        Value::Object(map) => {
-            Node::Map(map.iter().map(|(name, value)| (Arc::from(name.as_str()), convert(value, number))).collect())
-        }
+        Value::Object(map) => Node::Map(
+            map.iter().map(|(name, value)| (Arc::from(name.as_str()), convert(value, number))).collect(),
+        ),
     }
 }
 

@@ -3,6 +3,9 @@
 //! The cases are those of `corpus/*.txt` and those that `generated.rs` makes of the tables. One case alone, with both
 //! results printed: `CASE='part of its name' cargo test -p pintle-kustomize --test oracle -- --nocapture`.
 
+#![allow(clippy::print_stdout, reason = "counts and differences are told")]
+#![allow(clippy::disallowed_methods, reason = "it starts the oracle, and reads the corpus")]
+
 #[path = "oracle/client.rs"]
 mod client;
 #[path = "oracle/corpus.rs"]
@@ -44,7 +47,8 @@ impl Files for Tree<'_> {
     }
 
     fn is_dir(&self, path: &str) -> bool {
-        path.is_empty() || self.0.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+        path.is_empty()
+            || self.0.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -55,8 +59,11 @@ impl Files for Tree<'_> {
 }
 
 fn ours(case: &Case) -> Result<Built, String> {
-    let options =
-        Options { load_restrictions: !case.unrestricted, version: "(devel)".to_owned(), ..Options::default() };
+    let options = Options {
+        load_restrictions: !case.unrestricted,
+        version: "(devel)".to_owned(),
+        ..Options::default()
+    };
     match build(&Tree(&case.files), &case.path, &options, &[]) {
         Ok(Outcome::Done(built)) => Ok(built),
         Ok(Outcome::Needs(needs)) => Err(format!("needs {needs:?}")),
@@ -70,7 +77,9 @@ fn difference(ours: &Result<Built, String>, theirs: &Value) -> Option<String> {
     match (ours, error) {
         (Err(_), Some(_)) => None,
         (Err(ours), None) => Some(format!("only we fail: {ours}\n--- reference\n{}", text_of(theirs))),
-        (Ok(built), Some(error)) => Some(format!("only the reference fails: {error}\n--- ours\n{}", to_yaml(built))),
+        (Ok(built), Some(error)) => {
+            Some(format!("only the reference fails: {error}\n--- ours\n{}", to_yaml(built)))
+        }
         (Ok(built), None) => {
             let objects: Vec<&Value> = built.objects.iter().map(|object| &object.value).collect();
             let text = to_yaml(built);
@@ -113,10 +122,15 @@ fn builds_are_those_of_the_reference() {
         let ours = ours(case);
         if wanted.is_some() {
             let shown = ours.as_ref().map(to_yaml);
-            println!("=== {}\n--- ours\n{}", case.name, shown.unwrap_or_else(|error| format!("error: {error}\n")));
+            println!(
+                "=== {}\n--- ours\n{}",
+                case.name,
+                shown.unwrap_or_else(|error| format!("error: {error}\n"))
+            );
             println!("--- reference\n{}", answer["error"].as_str().unwrap_or(text_of(answer)));
         }
-        let reason = KNOWN_DIFFERENCES.iter().find(|(name, _)| case.name.starts_with(name)).map(|(_, reason)| *reason);
+        let reason =
+            KNOWN_DIFFERENCES.iter().find(|(name, _)| case.name.starts_with(name)).map(|(_, reason)| *reason);
         match (difference(&ours, answer), reason) {
             (None, _) => {
                 equal += 1;

@@ -52,7 +52,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Step<Vec<Operation>> {
 }
 
 /// Applies a patch to an object. What the build remembers about it survives.
-pub(crate) fn apply_to(map: &mut ResMap, at: usize, patch: &[Operation], remember: bool, label: &str) -> Step<()> {
+pub(crate) fn apply_to(
+    map: &mut ResMap,
+    at: usize,
+    patch: &[Operation],
+    remember: bool,
+    label: &str,
+) -> Step<()> {
     let schemas = map.schemas.clone();
     let resource = &mut map.list[at];
     let id = resource.id(&schemas);
@@ -79,7 +85,9 @@ pub(crate) fn apply_to(map: &mut ResMap, at: usize, patch: &[Operation], remembe
 }
 
 fn apply(document: &mut Value, operation: &Operation) -> Step<()> {
-    let path = |path: &Option<String>, name: &str| path.clone().ok_or_else(|| format!("`{name}` is missing, or no text"));
+    let path = |path: &Option<String>, name: &str| {
+        path.clone().ok_or_else(|| format!("`{name}` is missing, or no text"))
+    };
     let value = || operation.value.clone().unwrap_or(Value::Null);
     match operation.op.as_str() {
         "add" => add(document, &path(&operation.path, "path")?, value()),
@@ -119,14 +127,19 @@ fn apply(document: &mut Value, operation: &Operation) -> Step<()> {
         "test" => {
             let path = path(&operation.path, "path")?;
             let found = if path.is_empty() { Some(document.clone()) } else { get(document, &path)? };
-            let same = match (found.filter(|found| !found.is_null()), operation.value.as_ref().filter(|v| !v.is_null())) {
+            let same = match (
+                found.filter(|found| !found.is_null()),
+                operation.value.as_ref().filter(|v| !v.is_null()),
+            ) {
                 (None, None) => true,
                 (Some(found), Some(wanted)) => found == *wanted,
                 _ => false,
             };
             if same { Ok(()) } else { Err("the test fails: another value is there".to_owned()) }
         }
-        other => Err(format!("{other:?} is no operation; there are add, remove, replace, move, copy and test")),
+        other => {
+            Err(format!("{other:?} is no operation; there are add, remove, replace, move, copy and test"))
+        }
     }
 }
 
@@ -179,8 +192,9 @@ fn add(document: &mut Value, path: &str, value: Value) -> Step<()> {
         }
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
-            let at = position(&key, items.len() + 1)
-                .ok_or_else(|| format!("{key:?} is no position in the list, which has {} elements", items.len()))?;
+            let at = position(&key, items.len() + 1).ok_or_else(|| {
+                format!("{key:?} is no position in the list, which has {} elements", items.len())
+            })?;
             items.insert(at, value);
         }
         _ => return Err(missing()),

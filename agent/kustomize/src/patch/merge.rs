@@ -98,7 +98,13 @@ impl Walker<'_> {
         target.and_then(of).or_else(from_patch)
     }
 
-    fn walk_map(&self, target: Option<Node>, patch: Patch, schema: Option<Schema>, depth: usize) -> Step<Merged> {
+    fn walk_map(
+        &self,
+        target: Option<Node>,
+        patch: Patch,
+        schema: Option<Schema>,
+        depth: usize,
+    ) -> Step<Merged> {
         let (mut target, patch, own) = match start(target, patch)? {
             Start::Done(merged) => return Ok(merged),
             Start::Go(target, patch, own) => (target, patch, own),
@@ -121,8 +127,9 @@ impl Walker<'_> {
                 None => Patch::None,
             };
             let below = schema.as_ref().and_then(|schema| schema.field(&name));
-            let merged =
-                self.walk(old, new, below, depth + 1).map_err(|error| format!("{name}: {error}").replace(": [", "["))?;
+            let merged = self
+                .walk(old, new, below, depth + 1)
+                .map_err(|error| format!("{name}: {error}").replace(": [", "["))?;
             let kept = match merged {
                 Merged::Node(node, _) if !node.is_null() => Some(node),
                 Merged::Null(node) => Some(node),
@@ -154,7 +161,9 @@ enum Start {
 
 /// What the directives and nulls of a mapping say before its fields are looked at.
 fn start(target: Option<Node>, patch: Patch) -> Step<Start> {
-    let Some(mut target) = target.filter(|node| !node.is_null() || matches!(patch, Patch::None | Patch::Same)) else {
+    let Some(mut target) =
+        target.filter(|node| !node.is_null() || matches!(patch, Patch::None | Patch::Same))
+    else {
         let Patch::Node(mut patch) = patch else { return Ok(Start::Done(Merged::Gone)) };
         // What is wrong with a directive does not matter where there is nothing to merge with.
         let directive = take_directive(&mut patch).unwrap_or(Directive::Merge);
@@ -219,7 +228,9 @@ fn directive(text: &str) -> Step<Directive> {
         "merge" => Ok(Directive::Merge),
         "replace" => Ok(Directive::Replace),
         "delete" => Ok(Directive::Delete),
-        other => Err(format!("the directive `$patch: {other}` is not known; there are merge, replace and delete")),
+        other => {
+            Err(format!("the directive `$patch: {other}` is not known; there are merge, replace and delete"))
+        }
     }
 }
 

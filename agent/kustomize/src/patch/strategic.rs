@@ -43,7 +43,11 @@ impl StrategicPlan {
             patches.extend(found.into_iter().map(|patch| (patch, "patches".to_owned())));
         }
         if patches.is_empty() {
-            return Err(Error::new("there is no patch in it; remove the entry").at(file, "patchesStrategicMerge", None));
+            return Err(Error::new("there is no patch in it; remove the entry").at(
+                file,
+                "patchesStrategicMerge",
+                None,
+            ));
         }
         Ok(Self { patches, file: file.to_owned() })
     }
@@ -94,7 +98,9 @@ pub(crate) fn merge_into(map: &mut ResMap, at: usize, patch: &Resource, label: &
     let node = std::mem::take(&mut resource.node);
     resource.history.touched_by.push(label.to_owned());
     let id = patch.id(&schemas);
-    match merge::merge(node, patch.node.clone(), &schemas).map_err(|error| format!("patch of {id}: {error}"))? {
+    match merge::merge(node, patch.node.clone(), &schemas)
+        .map_err(|error| format!("patch of {id}: {error}"))?
+    {
         // Null stands for a deleted object until the list is cleaned.
         None => return Ok(()),
         Some(merged) => resource.node = merged,

@@ -26,8 +26,10 @@ impl EntriesPlan {
             let node = &mut map.list[at].node;
             for (name, value) in &self.entries {
                 for spec in &self.specs {
-                    apply(node, spec, create.as_ref(), &mut |target| Ok(target.set(name, Node::string(value))?))
-                        .map_err(|error| format!("{name:?} cannot be added to {id}: {error}"))?;
+                    apply(node, spec, create.as_ref(), &mut |target| {
+                        Ok(target.set(name, Node::string(value))?)
+                    })
+                    .map_err(|error| format!("{name:?} cannot be added to {id}: {error}"))?;
                 }
             }
         }

@@ -47,8 +47,9 @@ impl Namespace {
             }
             let before = resource.id(&schemas);
             resource.remember_id(&schemas)?;
-            self.apply(&mut resource.node, &before)
-                .map_err(|error| format!("{before} cannot get the namespace {:?}: {error}", self.namespace))?;
+            self.apply(&mut resource.node, &before).map_err(|error| {
+                format!("{before} cannot get the namespace {:?}: {error}", self.namespace)
+            })?;
             let after = resource.id(&schemas);
             if let Some(known) = count.get_mut(&before.key()) {
                 *known -= 1;

@@ -26,7 +26,9 @@ fn one(map: &mut ResMap, replacement: &Replacement) -> Step<()> {
         return Err("there are no `targets`; add at least one".to_owned());
     };
     let value = match (&replacement.source_value, &replacement.source) {
-        (Some(_), Some(_)) => return Err("`source` and `sourceValue` exclude each other; keep one".to_owned()),
+        (Some(_), Some(_)) => {
+            return Err("`source` and `sourceValue` exclude each other; keep one".to_owned());
+        }
         (None, None) => return Err("there is no `source`; add one, or a `sourceValue`".to_owned()),
         (Some(text), None) => Node::text(text),
         (None, Some(source)) => source_value(map, source)?,
@@ -55,7 +57,10 @@ fn source_value(map: &ResMap, source: &Source) -> Step<Node> {
     for resource in &map.list {
         if ids(resource).iter().any(|id| id.is_selected_by(&source.id)) {
             if found.is_some() {
-                return Err(format!("the source {} is more than one object; add kind, name or namespace", source.id));
+                return Err(format!(
+                    "the source {} is more than one object; add kind, name or namespace",
+                    source.id
+                ));
             }
             found = Some(resource);
         }
@@ -70,7 +75,9 @@ fn source_value(map: &ResMap, source: &Source) -> Step<Node> {
         return Ok(value.clone());
     };
     let Node::Scalar(scalar) = value else {
-        return Err(format!("the field {field_path:?} of the source is no single value, so that no delimiter splits it"));
+        return Err(format!(
+            "the field {field_path:?} of the source is no single value, so that no delimiter splits it"
+        ));
     };
     let mut parts = scalar.text.split(options.delimiter.as_str());
     let part = usize::try_from(options.index).ok().and_then(|index| parts.nth(index)).ok_or_else(|| {
@@ -140,7 +147,9 @@ impl Picker {
     }
 
     fn fits_id(&self, id: &ResId) -> bool {
-        self.matcher.fits_gvk(&id.gvk) && self.matcher.fits_name(&id.name) && self.matcher.fits_namespace(&id.namespace)
+        self.matcher.fits_gvk(&id.gvk)
+            && self.matcher.fits_name(&id.name)
+            && self.matcher.fits_namespace(&id.namespace)
     }
 }
 
@@ -152,7 +161,10 @@ fn set_field(node: &mut Node, value: &Node, field_path: &str, options: Option<&F
     }
     let found = path::matches(node, &parts, create)?;
     if found.is_empty() {
-        return Err("there is no such field; correct the path, or let it be made with `options: {create: true}`".to_owned());
+        return Err(
+            "there is no such field; correct the path, or let it be made with `options: {create: true}`"
+                .to_owned(),
+        );
     }
     for place in found {
         match place {

@@ -11,7 +11,8 @@ use crate::resmap::ResMap;
 pub(crate) fn run(map: &mut ResMap, options: &SortOptions) -> Step<()> {
     match options.order.as_str() {
         "fifo" if options.legacy.is_some() => {
-            Err("sortOptions.legacySortOptions means nothing with `order: fifo`; remove it or use `legacy`".to_owned())
+            Err("sortOptions.legacySortOptions means nothing with `order: fifo`; remove it or use `legacy`"
+                .to_owned())
         }
         "fifo" => Ok(()),
         "legacy" => {
@@ -32,7 +33,8 @@ pub(crate) fn run(map: &mut ResMap, options: &SortOptions) -> Step<()> {
 
 fn rank(kind: &str, first: &[String], last: &[String]) -> i64 {
     // The last one counts where a kind stands twice.
-    let place = |list: &[String]| list.iter().rposition(|known| known == kind).and_then(|at| i64::try_from(at).ok());
+    let place =
+        |list: &[String]| list.iter().rposition(|known| known == kind).and_then(|at| i64::try_from(at).ok());
     match (place(last), place(first)) {
         (Some(at), _) => at + 1,
         (None, Some(at)) => at - i64::try_from(first.len()).unwrap_or(0),
@@ -63,7 +65,8 @@ impl Ord for Key {
 
 fn by_kind(a: &Gvk, b: &Gvk) -> Ordering {
     let order = a.sort_text().cmp(&b.sort_text());
-    let namespaces = a.kind == "Namespace" && b.kind == "Namespace" && (a.group.is_empty() || b.group.is_empty());
+    let namespaces =
+        a.kind == "Namespace" && b.kind == "Namespace" && (a.group.is_empty() || b.group.is_empty());
     if namespaces { order.reverse() } else { order }
 }
 

@@ -36,7 +36,8 @@ impl ValueAdd {
                 if target.field_path == "metadata/namespace" {
                     Namespace { namespace: self.value.clone(), ..Namespace::default() }.apply(node, &id)?;
                 } else {
-                    self.set(node, target).map_err(|error| format!("{} of {id}: {error}", target.field_path))?;
+                    self.set(node, target)
+                        .map_err(|error| format!("{} of {id}: {error}", target.field_path))?;
                 }
             }
         }

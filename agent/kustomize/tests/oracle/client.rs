@@ -27,10 +27,8 @@ pub fn ask(requests: &[Value]) -> Vec<Value> {
         }
     });
     let stdout = BufReader::new(oracle.stdout.take().expect("stdout"));
-    let answers: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(&line.expect("a line")).expect("an answer"))
-        .collect();
+    let answers: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str(&line.expect("a line")).expect("an answer")).collect();
     writer.join().expect("all requests are sent");
     oracle.wait().expect("the oracle ends");
     assert_eq!(answers.len(), requests.len(), "answers of the oracle");

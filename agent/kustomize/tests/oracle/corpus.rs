@@ -14,9 +14,11 @@ use super::Case;
 /// All cases of all files.
 pub fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).expect("the corpus").map(|entry| entry.expect("a file").path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("the corpus").map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
-    let texts: Vec<String> = paths.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect();
+    let texts: Vec<String> =
+        paths.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect();
     let mut fixtures = BTreeMap::new();
     let mut blocks = Vec::new();
     for text in &texts {
@@ -34,7 +36,8 @@ pub fn cases() -> Vec<Case> {
 
 fn block(head: &str, body: &str, fixtures: &BTreeMap<String, String>) -> Vec<Case> {
     let Some((name, file)) = head.split_once(" | each=") else { return vec![case(head, body, fixtures)] };
-    let (file, options) = file.split_once(" | ").map_or((file, String::new()), |(file, rest)| (file, format!(" | {rest}")));
+    let (file, options) =
+        file.split_once(" | ").map_or((file, String::new()), |(file, rest)| (file, format!(" | {rest}")));
     let files = body.split("++ ").next().unwrap_or_default();
     let common = case(&format!("{name}{options}"), files, fixtures);
     split(body, "++ ")
@@ -42,7 +45,8 @@ fn block(head: &str, body: &str, fixtures: &BTreeMap<String, String>) -> Vec<Cas
         .map(|(variant, text)| {
             let mut case = common.clone();
             case.name = format!("{name}: {variant}");
-            let alone = file != "kustomization.yaml" || text.lines().any(|line| line.starts_with("resources:"));
+            let alone =
+                file != "kustomization.yaml" || text.lines().any(|line| line.starts_with("resources:"));
             let text = if alone { text } else { format!("resources: [a.yaml]\n{text}") };
             case.files.insert(file.to_owned(), text);
             case

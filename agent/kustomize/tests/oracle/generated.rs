@@ -53,10 +53,26 @@ fn is_list(part: &str) -> bool {
     part.ends_with("[]")
         || matches!(
             part,
-            "containers" | "initContainers" | "volumes" | "env" | "envFrom" | "sources" | "imagePullSecrets" | "rules"
-                | "paths" | "tls" | "webhooks" | "volumeClaimTemplates" | "ingress" | "egress" | "from" | "to"
-                | "topologySpreadConstraints" | "preferredDuringSchedulingIgnoredDuringExecution"
-                | "requiredDuringSchedulingIgnoredDuringExecution" | "volumeMounts"
+            "containers"
+                | "initContainers"
+                | "volumes"
+                | "env"
+                | "envFrom"
+                | "sources"
+                | "imagePullSecrets"
+                | "rules"
+                | "paths"
+                | "tls"
+                | "webhooks"
+                | "volumeClaimTemplates"
+                | "ingress"
+                | "egress"
+                | "from"
+                | "to"
+                | "topologySpreadConstraints"
+                | "preferredDuringSchedulingIgnoredDuringExecution"
+                | "requiredDuringSchedulingIgnoredDuringExecution"
+                | "volumeMounts"
         )
 }
 
@@ -85,7 +101,7 @@ fn object(api_version: &str, kind: &str, name: &str) -> Value {
 }
 
 fn stream(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    objects.iter().fold(String::new(), |text, object| text + &format!("---\n{object}\n"))
 }
 
 /// One case for every field of the tables.
@@ -105,7 +121,9 @@ fn fields(cases: &mut Vec<Case>) {
             let (target_version, target_kind) = kind_of(target);
             let leaf = match path.last().map(String::as_str) {
                 Some("resourceNames") => json!(["target", "other"]),
-                Some("subjects") => json!([{"kind": "ServiceAccount", "name": "target", "namespace": "default"}]),
+                Some("subjects") => {
+                    json!([{"kind": "ServiceAccount", "name": "target", "namespace": "default"}])
+                }
                 Some("service" | "configMap") if kind.ends_with("Configuration") || kind == "Node" => {
                     json!({"name": "target", "namespace": "default"})
                 }
@@ -117,9 +135,14 @@ fn fields(cases: &mut Vec<Case>) {
                 owner["roleRef"]["apiGroup"] = json!("rbac.authorization.k8s.io");
             }
             let target = object(&target_version, &target_kind, "target");
-            for (variant, extra) in [("prefix", "namePrefix: p-\n"), ("both", "namePrefix: p-\nnamespace: ns\nnameSuffix: -s\n")] {
+            for (variant, extra) in
+                [("prefix", "namePrefix: p-\n"), ("both", "namePrefix: p-\nnamespace: ns\nnameSuffix: -s\n")]
+            {
                 let kustomization = format!("resources: [a.yaml]\n{extra}");
-                let files = [("a.yaml", stream(&[owner.clone(), target.clone()])), ("kustomization.yaml", kustomization)];
+                let files = [
+                    ("a.yaml", stream(&[owner.clone(), target.clone()])),
+                    ("kustomization.yaml", kustomization),
+                ];
                 cases.push(case(format!("{name}: {variant}"), &files));
             }
             continue;
@@ -129,9 +152,10 @@ fn fields(cases: &mut Vec<Case>) {
                 (json!({"old": "1"}), "labels: [{pairs: {a: b, old: '2'}, includeSelectors: true}]\n")
             }
             "commonAnnotations" => (json!({"old": "1"}), "commonAnnotations: {a: b}\n"),
-            "varReference" => {
-                (json!("x-$(VAR)-y"), "vars: [{name: VAR, objref: {apiVersion: v1, kind: ConfigMap, name: source}}]\n")
-            }
+            "varReference" => (
+                json!("x-$(VAR)-y"),
+                "vars: [{name: VAR, objref: {apiVersion: v1, kind: ConfigMap, name: source}}]\n",
+            ),
             "images" => (json!("nginx:1"), "images: [{name: nginx, newName: other, newTag: '2'}]\n"),
             "replicas" => (json!(1), "replicas: [{name: owner, count: 3}]\n"),
             "namespace" => (json!("old"), "namespace: new\n"),
@@ -139,7 +163,10 @@ fn fields(cases: &mut Vec<Case>) {
         };
         let source = object("v1", "ConfigMap", "source");
         let bare = owner.clone();
-        if path.first().is_some_and(|part| part != "metadata") || section.contains("nnot") || section.contains("abels") {
+        if path.first().is_some_and(|part| part != "metadata")
+            || section.contains("nnot")
+            || section.contains("abels")
+        {
             put(&mut owner, &path, &leaf);
         }
         for (variant, owner) in [("set", &owner), ("bare", &bare)] {
@@ -153,7 +180,8 @@ fn fields(cases: &mut Vec<Case>) {
 }
 
 /// Types of the table of merge keys: kinds, and fields with keys (None: not merged) and their type.
-type Types = BTreeMap<String, (Vec<(String, String)>, Vec<(String, Option<Vec<String>>, bool, Option<String>)>)>;
+type Types =
+    BTreeMap<String, (Vec<(String, String)>, Vec<(String, Option<Vec<String>>, bool, Option<String>)>)>;
 
 fn types() -> Types {
     let mut types = Types::new();
@@ -171,12 +199,14 @@ fn types() -> Types {
             continue;
         };
         let (head, target) = field.split_once('=').map_or((field, None), |(a, b)| (a, Some(b.to_owned())));
-        let (name, keys) = head.split_once('[').map_or((head, None), |(name, keys)| (name, Some(keys.trim_end_matches(']'))));
+        let (name, keys) = head
+            .split_once('[')
+            .map_or((head, None), |(name, keys)| (name, Some(keys.trim_end_matches(']'))));
         let list = keys.is_some();
         let replaced = keys == Some("") && target.is_some();
-        let keys = keys.filter(|_| !replaced).map(|keys| {
-            keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-        });
+        let keys = keys
+            .filter(|_| !replaced)
+            .map(|keys| keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect::<Vec<_>>());
         let entry = types.get_mut(&current).expect("a type");
         entry.1.push((name.to_owned(), keys, list, target));
     }
@@ -228,7 +258,9 @@ fn element(keys: &[String], value: &str, extra: &Value) -> Value {
 fn merges(cases: &mut Vec<Case>) {
     let types = types();
     for (name, (kinds, _)) in &types {
-        let Some((api_version, kind)) = kinds.first().filter(|(_, kind)| !kind.ends_with("List")) else { continue };
+        let Some((api_version, kind)) = kinds.first().filter(|(_, kind)| !kind.ends_with("List")) else {
+            continue;
+        };
         let mut found = Vec::new();
         lists(&types, name, &mut Vec::new(), &mut found);
         for list in found {
@@ -251,7 +283,13 @@ fn merges(cases: &mut Vec<Case>) {
                 element(keys, "three", &json!({"x": 3, "y": null})),
             ]));
             let patches = [
-                ("merge", json!([element(keys, "two", &json!({"y": 5, "list": []})), element(keys, "four", &json!({"x": 4}))])),
+                (
+                    "merge",
+                    json!([
+                        element(keys, "two", &json!({"y": 5, "list": []})),
+                        element(keys, "four", &json!({"x": 4}))
+                    ]),
+                ),
                 ("delete", json!([delete(keys, "two")])),
                 ("replace", json!([{"$patch": "replace"}, element(keys, "five", &json!({}))])),
             ];
@@ -261,7 +299,10 @@ fn merges(cases: &mut Vec<Case>) {
                     ("patch.yaml", stream(&[full(items)])),
                     ("kustomization.yaml", "resources: [a.yaml]\npatches: [{path: patch.yaml}]\n".to_owned()),
                 ];
-                cases.push(case(format!("merge: {api_version} {kind} {}: {variant}", list.way.join(".")), &files));
+                cases.push(case(
+                    format!("merge: {api_version} {kind} {}: {variant}", list.way.join(".")),
+                    &files,
+                ));
             }
         }
     }
@@ -285,7 +326,8 @@ fn put_list(target: &mut Value, way: &[String], leaf: &Value) {
         *target = json!({});
     }
     if part.ends_with("[]") {
-        target[name] = json!([{"name": "only", "containerPort": 1, "mountPath": "/m", "devicePath": "/d", "ip": "1"}]);
+        target[name] =
+            json!([{"name": "only", "containerPort": 1, "mountPath": "/m", "devicePath": "/d", "ip": "1"}]);
         put_list(&mut target[name][0], rest, leaf);
     } else {
         put_list(&mut target[name], rest, leaf);
@@ -345,13 +387,19 @@ const PIECES: &[(&str, &str)] = &[
     ("images", "images: [{name: registry.example.com:5000/web, newTag: '2'}]\n"),
     ("replicas", "replicas: [{name: web, count: 4}]\n"),
     ("configMap", "configMapGenerator: [{name: settings, literals: [a=1, 'b=<&>']}]\n"),
-    ("secret", "secretGenerator: [{name: keys, type: x/y, literals: [a=1]}]\ngeneratorOptions: {labels: {gen: x}}\n"),
+    (
+        "secret",
+        "secretGenerator: [{name: keys, type: x/y, literals: [a=1]}]\ngeneratorOptions: {labels: {gen: x}}\n",
+    ),
     (
         "patch",
         "patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: \
          {containers: [{name: web, ports: [{containerPort: 81}], command: [x]}]}}}}'}]\n",
     ),
-    ("json", "patches: [{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: NodePort}]'}]\n"),
+    (
+        "json",
+        "patches: [{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: NodePort}]'}]\n",
+    ),
     ("order", "sortOptions: {order: legacy}\n"),
     ("origin", "buildMetadata: [originAnnotations, transformerAnnotations, managedByLabel]\n"),
     (
@@ -379,9 +427,6 @@ fn combinations(cases: &mut Vec<Case>) {
                 cases.push(case(format!("pair: {first}, {second}"), &files));
             }
             for (base, overlay, names) in [(one, two, (first, second)), (two, one, (second, first))] {
-                if first == second && names.0 == second && std::ptr::eq(base, two) && at > 0 && first != second {
-                    continue;
-                }
                 let files = [
                     ("base/a.yaml", BASE.to_owned()),
                     ("base/conf.yaml", conf.to_owned()),

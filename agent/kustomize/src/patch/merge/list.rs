@@ -48,7 +48,9 @@ pub(super) fn merge_list(
 /// Takes the element that is a directive out of a list.
 pub(super) fn take_directive(patch: &mut Node) -> Step<Directive> {
     let Node::Seq(items) = patch else { return Ok(Directive::Merge) };
-    let Some(found) = items.iter().find(|item| item.get(DIRECTIVE).is_some()) else { return Ok(Directive::Merge) };
+    let Some(found) = items.iter().find(|item| item.get(DIRECTIVE).is_some()) else {
+        return Ok(Directive::Merge);
+    };
     if found.entries().len() > 1 {
         return Ok(Directive::Merge);
     }
@@ -64,7 +66,9 @@ fn key_values(patch: Option<&[Node]>, target: &[Node], keys: &[String]) -> Vec<V
     for item in patch.unwrap_or_default().iter().chain(target) {
         let values: Vec<String> = keys
             .iter()
-            .map(|key| item.get(key).filter(|value| !value.is_nil_or_empty()).map_or("", Node::value).to_owned())
+            .map(|key| {
+                item.get(key).filter(|value| !value.is_nil_or_empty()).map_or("", Node::value).to_owned()
+            })
             .collect();
         if !all.contains(&values) {
             all.push(values);
@@ -108,7 +112,9 @@ fn elements(
         let place = find(target, &own_keys, &own_values);
         let old = place.map(|place| target[place].clone());
         let new = match &mut patch {
-            Some(patch) => find(patch, &own_keys, &own_values).map(|place| patch[place].clone()).map_or(Patch::None, Patch::Node),
+            Some(patch) => find(patch, &own_keys, &own_values)
+                .map(|place| patch[place].clone())
+                .map_or(Patch::None, Patch::Node),
             None if same && old.is_some() => Patch::Same,
             None => Patch::None,
         };
@@ -204,14 +210,18 @@ fn find(items: &[Node], keys: &[String], values: &[String]) -> Option<usize> {
     }
     items.iter().position(|item| {
         matches!(item, Node::Map(_))
-            && keys.iter().zip(values).all(|(key, value)| item.get(key).is_some_and(|field| field.value() == value))
+            && keys
+                .iter()
+                .zip(values)
+                .all(|(key, value)| item.get(key).is_some_and(|field| field.value() == value))
     })
 }
 
 /// Puts an element in the place of all with its keys, or at the end; without an element it only removes. Null and
 /// empty elements go away.
 fn put(items: &mut Vec<Node>, element: Option<&Node>, keys: &[String], values: &[String]) -> Step<()> {
-    let keyed = keys.first().is_some_and(|key| !key.is_empty()) && values.first().is_some_and(|value| !value.is_empty());
+    let keyed = keys.first().is_some_and(|key| !key.is_empty())
+        && values.first().is_some_and(|value| !value.is_empty());
     let mut kept = Vec::with_capacity(items.len() + 1);
     let mut replaced = false;
     for item in items.drain(..) {
