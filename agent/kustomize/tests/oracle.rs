@@ -34,7 +34,10 @@ pub struct Case {
 
 /// Cases where this crate differs on purpose, by the start of their name, with the reason.
 const KNOWN_DIFFERENCES: &[(&str, &str)] = &[
-    ("patch strategic: replace the object", "`$patch: replace` at the root of a patch: the reference leaves the object as it is"),
+    (
+        "patch strategic: replace the object",
+        "`$patch: replace` at the root of a patch: the reference leaves the object as it is",
+    ),
     ("known: comments in a text", "comments inside of a text that a replacement changes are lost"),
     ("known: flow style in a text", "a text that a replacement changes is written in block style"),
     ("known: images with only a new name", "never reached: the reference has no overrides"),
